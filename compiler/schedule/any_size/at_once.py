@@ -1,12 +1,12 @@
-"""Estimates of one schedule for many problem sizes at once.
+"""Vectorized estimates: those of one schedule for many problem sizes at once.
 
     Problem(m=128), Problem(m=136), …  →  Problem(m=Numbers(128, 136, …))  →  estimate
 
-The functions of the estimate are those that take one problem. An operation on `Numbers` is done for
-all of them, in the same arithmetic as for one, and so are `larger` and `smaller`. A comparison is
-answered once: as for most of those
-that the run is still about. It goes on with these, and the others have another run, so that each is
-estimated by the steps that it would take alone. A few that are left are estimated one by one.
+The functions of the estimate are those that take a single problem. An operation on `Numbers` is
+done elementwise, in the same arithmetic as for one number, and so are `larger` and `smaller`. A
+comparison has a single answer: that of most of the problems in the run. The run continues with
+these, and the others get another run, so that each problem is estimated by the steps that it would
+take alone. When only a few are left, they are estimated one by one.
 
 Nothing here imports MLIR.
 """
@@ -32,14 +32,15 @@ FEW = 8
 
 
 class Run:
-    """What a run is about: the places of the numbers, and of those that others are for."""
+    """A run: the indices of the problems that it still covers, and of those that are left for
+    others."""
 
     def __init__(self, count: int) -> None:
         self.places = np.arange(count)
         self.others: list[np.ndarray] = []
 
     def answer(self, holds: np.ndarray) -> bool:
-        """Whether it holds for most; the run goes on without the others."""
+        """Whether the condition holds for most; the run continues without the others."""
         here = holds[self.places]
         held = int(np.count_nonzero(here))
         if held in (0, len(here)):
@@ -51,7 +52,7 @@ class Run:
 
 
 class Numbers(Elementwise):
-    """An int or a float of each problem."""
+    """An int or a float for each problem."""
 
     __slots__ = ("run", "values")
 
@@ -88,7 +89,8 @@ class Numbers(Elementwise):
         return Numbers(np.minimum(self.values, _values(other)), self.run)
 
     def _one(self) -> Any:
-        """The number of the first, for a function that takes one: the run goes on with its like."""
+        """The number of the first problem, for a function that takes one: the run continues with
+        those that have the same."""
         first = self.values[self.run.places[0]]
         while not self.run.answer(self.values == first):
             first = self.values[self.run.places[0]]
@@ -120,8 +122,8 @@ for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
 
 
 class Problems:
-    """Problems that differ in numbers alone: what is told of all of them, once for all schedules of
-    either side."""
+    """Problems that differ only in numbers; what all have in common is found once for all
+    schedules, with and without exchange of A and B."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self._problems = problems
@@ -134,7 +136,7 @@ class Problems:
         return iter(self._problems)
 
     def seen_by(self, schedule: Schedule) -> tuple[list[Problem], dict[str, np.ndarray]]:
-        """Each as a schedule sees it, and the fields in which they differ."""
+        """Each problem as a schedule sees it, and the fields in which they differ."""
         if schedule.swap not in self._sides:
             seen = [one.seen_by(schedule) for one in self._problems]
             columns = {each.name: [getattr(one, each.name) for one in seen] for each in FIELDS}
@@ -146,7 +148,7 @@ class Problems:
 def times_of(
     problems: Problems, schedule: Schedule, target: Target, asked: np.ndarray
 ) -> np.ndarray:
-    """The microseconds that are estimated of the problems at these places."""
+    """The estimated microseconds of the problems at these indices."""
 
     def time(problem: Problem) -> Any:
         return total_us(problem, schedule, target)
@@ -155,7 +157,7 @@ def times_of(
 
 
 def kept_by(problems: Problems, schedule: Schedule, target: Target) -> list[bool]:
-    """Whether the schedule keeps every rule, of each problem."""
+    """Whether the schedule keeps every rule, for each problem."""
 
     def keeps(problem: Problem) -> bool:
         if schedule.level:  # whose rules are of the problem before it is exchanged
@@ -169,7 +171,7 @@ def kept_by(problems: Problems, schedule: Schedule, target: Target) -> list[bool
 def _found_of(
     problems: Problems, schedule: Schedule, asked: np.ndarray, find: Callable[[Problem], Any]
 ) -> np.ndarray:
-    """What is found of each, as the schedule sees it; 0 of those at other places."""
+    """The result of `find` for each problem as the schedule sees it; 0 at other indices."""
     seen, told = problems.seen_by(schedule)
     found, waiting = np.zeros(len(seen)), [asked]
     while waiting:
@@ -189,6 +191,6 @@ def _found_of(
 
 
 def _with(problem: Problem, numbers: dict[str, Any]) -> Problem:
-    """The problem with numbers of many."""
+    """The problem with arrays of numbers in some fields."""
     told: dict[str, Any] = {each.name: getattr(problem, each.name) for each in FIELDS}
     return Problem(**told | numbers)

@@ -38,17 +38,17 @@ if TYPE_CHECKING:
 _FINE = steps((256, 8), (512, 32), (1024, 128), (4096, 1024))
 _COARSE = steps((64, 16), (256, 64), (1024, 256), (4096, 3072))
 SEARCHED = sorted({*product(_FINE, (1, 24)), *product(_COARSE, (2, 3, 6, 12, 48, 128))})
-"""Rows, and how many matrices, for which a schedule is chosen."""
+"""Numbers of rows, and of matrices, for which a schedule is chosen."""
 ROWS = steps((128, 8), (256, 16), (512, 32), (1024, 64), (2048, 256), (8192, 2048))
 STACKS = steps((8, 1), (16, 2), (32, 4), (64, 8), (96, 16), (128, 32), (256, 64), (1024, 768))
-"""The last ones of steps, and of bands, in which schedules are compared."""
+"""The last numbers of matrices of steps, and of bands, at which schedules are compared."""
 LOSS = 0.03
-"""By so much some size takes longer without a schedule that is needed."""
+"""By how much some size must take longer without a schedule for it to be needed."""
 
 
 def shared_in_bands(spec: MatmulSpec, target: Target) -> list[tuple[Schedule, list[Range]]]:
-    """The schedule of each kernel and its ranges, of the rows and of the matrices of a band, in the
-    order of the first ones."""
+    """The schedule of each kernel with its ranges, of the rows and of the matrices of a band,
+    ordered by the first range."""
     pool = kept_schedules(spec, target)
     losses = losses_in_bands(pool, spec, target)
     rows = _multiples(ROWS, spec)
@@ -80,8 +80,8 @@ def kept_schedules(spec: MatmulSpec, target: Target) -> list[Schedule]:
 
 
 def losses_in_bands(pool: Sequence[Schedule], spec: MatmulSpec, target: Target) -> np.ndarray:
-    """How many times as long as the best one each schedule takes, for each band in each step of
-    `ROWS`; infinite where it is against a rule."""
+    """How many times as long as the best schedule each one takes, for each band in each step of
+    `ROWS`; infinite where it breaks a rule."""
     import numpy as np
 
     from .at_once import Problems
@@ -113,17 +113,17 @@ def losses_in_bands(pool: Sequence[Schedule], spec: MatmulSpec, target: Target) 
 
 
 def _multiples(rows: Sequence[int], spec: MatmulSpec) -> list[int]:
-    """Those of the numbers that a launch of the spec may say."""
+    """The numbers that a launch of the spec may give."""
     return [each for each in rows if each % max(1, spec.multiple_m) == 0]
 
 
 def _spec_of(spec: MatmulSpec, rows: int, matrices: int, most: int = 0) -> MatmulSpec:
-    """That of a kernel for up to so many rows where it is for so many matrices."""
+    """The spec of a kernel for up to `rows` rows and this number of matrices."""
     return for_rows(replace(spec, batch=matrices), rows, most)
 
 
 def _times(schedule: Schedule, problems: Problems, taken: set[int], target: Target) -> np.ndarray:
-    """Microseconds of each; infinite if it ends with more rows than the schedule takes."""
+    """The microseconds of each problem; infinite if it has more rows than the schedule takes."""
     takes = [each.most_m in taken for each in problems]
     return times_where(takes, schedule, problems, target)
 
@@ -131,7 +131,8 @@ def _times(schedule: Schedule, problems: Problems, taken: set[int], target: Targ
 def _takes(
     pool: Sequence[Schedule], spec: MatmulSpec, target: Target, rows: Sequence[int]
 ) -> list[set[int]]:
-    """Up to which of these rows a kernel of each schedule may serve; the last may be any more."""
+    """The numbers of rows up to which a kernel of each schedule may serve; the last of `rows`
+    stands for any number."""
 
     def problems(rows: int, most: int) -> list[Problem]:
         """Of few matrices and of many: a rule that asks how many tiles there are holds for some."""

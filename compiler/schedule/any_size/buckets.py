@@ -68,32 +68,34 @@ if TYPE_CHECKING:
 SEARCHED = steps(
     (512, 8), (1024, 16), (2048, 64), (4096, 128), (8192, 512), (16384, 1024), (32768, 8192)
 )
-"""Rows for which a schedule is chosen."""
+"""Numbers of rows for which a schedule is chosen."""
 JUDGED = steps((1024, 8), (2048, 16), (8192, 64), (16384, 128), (32768, 256))
-"""Rows up to which a kernel may serve: the last ones of steps, in which schedules are compared."""
+"""The last numbers of rows of steps, at which schedules are compared and a kernel's range may
+end."""
 STACKS_SEARCHED = steps((8, 1), (16, 2), (64, 8), (256, 32), (1024, 256))
-"""Matrices of a stack for which a schedule is chosen."""
+"""Numbers of matrices for which a schedule is chosen."""
 STACKS_JUDGED = steps((16, 1), (32, 2), (64, 4), (128, 8), (256, 16), (512, 32), (1024, 64))
-"""The last ones of steps, in which schedules are compared."""
+"""The last numbers of matrices of steps, at which schedules are compared."""
 DEPTHS_SEARCHED = [2**each for each in range(6, 18)]
-"""K for which a schedule is chosen."""
+"""Values of K for which a schedule is chosen."""
 DEPTHS_JUDGED = sorted([*DEPTHS_SEARCHED, *(3 * each // 2 for each in DEPTHS_SEARCHED)])
-"""The last ones of steps, in which schedules are compared."""
+"""The last values of K of steps, at which schedules are compared."""
 DEPTH_KERNELS = 4
-"""At most so many share K: all of them are compiled where a graph has a symbol for it."""
+"""The most kernels that share K: all of them are compiled where a graph has a symbol for it."""
 LESS_KNOWN = 0.12
 NEAR = 1.3
-"""A schedule is compared where a step begins, too, if it is no slower than that where it ends."""
+"""A schedule is compared where a step begins, too, if it is no slower than this factor where the
+step ends."""
 ALL_ROWS: Range = (1, ROWS_MOST)
 
 
 @record
 class Bucket:
-    """A kernel for some rows: its passes, and the ranges that it serves, with the least and the
-    most rows of each; in bands of matrices with the fewest and the most of those, too.
+    """A kernel for a range of rows: its passes, and the ranges that it serves, with the least and
+    the most rows of each; in bands of matrices also with the fewest and the most matrices.
 
     spec: of all rows from the first range to the last one. named: whether the caller named the
-        passes, in whose place no others come.
+        passes, so that no others may replace them.
     """
 
     spec: MatmulSpec
@@ -103,10 +105,10 @@ class Bucket:
 
 
 def buckets_of(spec: MatmulSpec, target: Target) -> list[Bucket]:
-    """The kernels, in the order of the fewest rows of each; tensor cores multiply tiles.
+    """The kernels for tensor cores, ordered by the fewest rows of each.
 
-    Of an A with M contiguous they are those for the M whose rows in memory TMA can address, then
-    those for all others.
+    If A is M-contiguous, the first kernels are for those M whose rows in memory TMA can address,
+    and the others for all other M.
     """
     if spec.multiple_m or not spec.is_long_as_m or legality.tma(target):
         return _buckets_of(spec, target)
@@ -115,7 +117,7 @@ def buckets_of(spec: MatmulSpec, target: Target) -> list[Bucket]:
 
 
 def _buckets_of(spec: MatmulSpec, target: Target) -> list[Bucket]:
-    """Those of any M, or of its multiples."""
+    """The kernels for any M, or for its multiples."""
     problem, shared = Problem.of(spec, target), shared_schedules(spec, target)
     if not spec.dynamic_m:
         return [
@@ -136,7 +138,7 @@ def _buckets_of(spec: MatmulSpec, target: Target) -> list[Bucket]:
 
 
 def _of_size(spec: MatmulSpec, ranges: list[Range]) -> MatmulSpec:
-    """That of a kernel for any batch or K, none of which knows which it is for."""
+    """The kernels for any batch size or any K, none of which knows for which it is."""
     return spec if spec.dynamic_k else replace(spec, batch=ranges[0][0])
 
 
@@ -150,15 +152,16 @@ def _of_rows(spec: MatmulSpec, passes: str, ranges: list[Range]) -> Bucket:
 def _by_rotation(
     problem: Problem, schedule: Schedule, ranges: list[Range], target: Target
 ) -> dict[str, list[Range]]:
-    """The ranges of a schedule by what comes after its passes: few rows may begin elsewhere."""
+    """The ranges of a schedule, separated by the pass that follows its passes: with few rows, CTAs
+    may start at different K steps."""
     passes, rows = rotation_of_rows(problem, schedule, target)
     inside, outside = cut_ranges(ranges, rows)
     return {more: own for more, own in ((f",{passes}", inside), ("", outside)) if own}
 
 
 def _with_lanes(spec: MatmulSpec, target: Target, found: list[Bucket]) -> list[Bucket]:
-    """The kernels for any M after one by lanes for each of the first rows, as far as these are
-    faster: one for two rows takes up to 14 % longer with one of them."""
+    """The kernels for any M, preceded by GEMV kernels for each of the first numbers of rows for
+    which these are faster: a kernel for two rows takes up to 14 % longer with one row."""
     rows = _rows_by_lanes(spec, target)
     if not rows:
         return found
@@ -172,7 +175,7 @@ def _by_lanes(spec: MatmulSpec, rows: int, target: Target) -> Bucket:
 
 
 def _rows_by_lanes(spec: MatmulSpec, target: Target) -> int:
-    """How many of the first rows have kernels by lanes."""
+    """How many of the first numbers of rows have GEMV kernels."""
     if spec.dynamic_batch or not spec.dynamic_m or spec.multiple_m:
         return 0
     each = range(1, ROWS_MOST_BY_LANES + 1)
@@ -180,7 +183,7 @@ def _rows_by_lanes(spec: MatmulSpec, target: Target) -> int:
 
 
 def _behind(bucket: Bucket, rows: int) -> Bucket | None:
-    """What a kernel serves after so many rows; None for nothing."""
+    """What a kernel serves above that number of rows; None if nothing."""
     ranges = tuple((max(least, rows + 1), most) for least, most in bucket.ranges if most > rows)
     if not ranges:
         return None
@@ -189,8 +192,8 @@ def _behind(bucket: Bucket, rows: int) -> Bucket | None:
 
 
 def shared_schedules(spec: MatmulSpec, target: Target) -> list[tuple[Schedule, list[Range]]]:
-    """The schedule of each kernel and its ranges, in the order of the fewest rows of each; of any
-    M and batch in the order of their ranges."""
+    """The schedule of each kernel with its ranges, ordered by the fewest rows of each; for any M
+    and batch size ordered by their ranges."""
     if spec.dynamic_m and spec.dynamic_batch:
         return shared_in_bands(spec, target)
     pool, losses = losses_of(spec, target)
@@ -202,8 +205,8 @@ def shared_schedules(spec: MatmulSpec, target: Target) -> list[tuple[Schedule, l
 
 
 def _numbers(spec: MatmulSpec) -> tuple[list[int], list[int]]:
-    """The sizes for which schedules are chosen, and at which they are compared; of rows in groups
-    those that each has on average."""
+    """The sizes for which schedules are chosen, and those at which they are compared; for groups of
+    rows, the average rows of a group."""
     if spec.dynamic_k:
         return DEPTHS_SEARCHED, DEPTHS_JUDGED
     if not spec.dynamic_m:
@@ -218,14 +221,14 @@ def _numbers(spec: MatmulSpec) -> tuple[list[int], list[int]]:
 
 
 def _many_rows(spec: MatmulSpec) -> int:
-    """What stands for many rows, of each group where they are in some."""
+    """The number that stands for many rows, or for many rows per group."""
     return min(MANY_ROWS * max(1, spec.groups), ROWS_MOST)
 
 
 @functools.lru_cache(16)
 def losses_of(spec: MatmulSpec, target: Target) -> tuple[list[Schedule], np.ndarray]:
-    """The schedules that are chosen at some rows, and how many times as long as the best one each
-    takes in each step of `JUDGED`; infinite where it is against a rule."""
+    """The schedules that are chosen for some numbers of rows, and how many times as long as the
+    best one each takes in each step of `JUDGED`; infinite where it breaks a rule."""
     import numpy as np  # here: a kernel of one M is compiled without it, a sixth sooner
 
     from .at_once import Problems
@@ -257,8 +260,9 @@ def losses_of(spec: MatmulSpec, target: Target) -> tuple[list[Schedule], np.ndar
 
 
 def _times(schedule: Schedule, ended: Problems, many: Problem, target: Target) -> np.ndarray:
-    """Microseconds where each step ends; infinite if that is more than the schedule takes, as the
-    last one is where not any number of rows will do. A kernel for any K takes all of them."""
+    """The microseconds where each step ends; infinite where that exceeds what the schedule takes,
+    or where the last step needs any number of rows and the schedule has a limit. A kernel for any K
+    takes all of them."""
     from .at_once import kept_by  # here: it imports numpy
 
     of_any = many.dynamic_k or broken_rule(many, schedule, target) is None

@@ -1,4 +1,5 @@
-"""How kernels share sizes: steps of sizes, the schedules to keep, and the one for a step.
+"""How kernels share ranges of sizes: the steps of sizes, the schedules to keep, and the schedule
+for a step.
 
 Nothing here imports MLIR.
 """
@@ -23,16 +24,17 @@ if TYPE_CHECKING:
 LOSS = 0.02
 TIE = 0.005  # a kernel goes on to serve fewer rows where another is faster by no more than this
 OTHERS_MAX = 16
-"""Kernels of an A with M contiguous, for the M that TMA can't address: threads copy A in them."""
+"""The most kernels of an M-contiguous A for those M that TMA cannot address: there, threads copy
+A."""
 WORST = 4  # the power of a loss by which schedules are missed: the largest loss counts most
 
 Range = tuple[int, ...]
-"""The least and the most rows, or matrices; in bands of matrices the fewest and the most of those
-after them."""
+"""The least and the most rows, or matrices; in bands of matrices followed by the fewest and the
+most matrices."""
 
 
 def steps(*parts: tuple[int, int]) -> list[int]:
-    """Numbers up to each end in steps of its own, each part from where the one before ended."""
+    """Numbers up to each end in that end's step, each part starting where the one before ended."""
     found, start = [], 0
     for end, step in parts:
         found += range(start + step, end + 1, step)
@@ -41,8 +43,8 @@ def steps(*parts: tuple[int, int]) -> list[int]:
 
 
 def for_rows(spec: MatmulSpec, rows: int, most: int = 0) -> MatmulSpec:
-    """The spec of a kernel for up to so many rows, which counts them at each launch; of any batch
-    that of so many matrices, of any K that of such a K."""
+    """The spec of a kernel for up to `rows` rows, which counts them at each launch; for any batch
+    size or any K, the spec for so many matrices or that K."""
     if spec.dynamic_k:
         return replace(spec, k=rows)
     if not spec.dynamic_m:
@@ -51,7 +53,8 @@ def for_rows(spec: MatmulSpec, rows: int, most: int = 0) -> MatmulSpec:
 
 
 def kernels_of(spec: MatmulSpec) -> int:
-    """The most kernels of a bundle; those for multiples of M are most of it where it has some."""
+    """The most kernels of a bundle; where it has kernels for multiples of M, these are most of
+    them."""
     if spec.multiple_m:
         return KERNELS_MAX - OTHERS_MAX
     return OTHERS_MAX if spec.is_long_as_m else KERNELS_MAX
@@ -60,8 +63,8 @@ def kernels_of(spec: MatmulSpec) -> int:
 def times_where(
     taken: Iterable[bool], schedule: Schedule, problems: Problems, target: Target
 ) -> np.ndarray:
-    """The microseconds of a schedule that are estimated of each problem that is taken; infinite of
-    the others."""
+    """The estimated microseconds of a schedule for each problem that is taken; infinite for the
+    others."""
     import numpy as np
 
     from .at_once import times_of  # here: it imports numpy
@@ -71,11 +74,11 @@ def times_where(
 
 
 def needed(losses: np.ndarray, most: int = KERNELS_MAX, loss: float = LOSS) -> list[int]:
-    """The numbers of the schedules, `most` of them, that are left when the least missed ones are
-    left out.
+    """The indices of the schedules that are left, at most `most`, when the ones that are missed
+    least are left out one by one.
 
     losses: how many times as long as the best one each takes, a row for each schedule. loss: by
-        which some size must take longer without a schedule that is needed.
+        how much some size must take longer without a schedule for it to be needed.
     """
     import numpy as np  # here: a kernel of one M is compiled without it, a sixth sooner
 
@@ -95,7 +98,7 @@ def needed(losses: np.ndarray, most: int = KERNELS_MAX, loss: float = LOSS) -> l
 
 
 def served(losses: np.ndarray, judged: Sequence[int]) -> dict[int, list[Range]]:
-    """The ranges of each schedule, by its number; a range goes down as long as others tie.
+    """The ranges of each schedule, by its index; a range extends downwards as long as others tie.
 
     losses: of each schedule in the step up to each of the `judged` numbers.
     """
@@ -115,7 +118,7 @@ def served(losses: np.ndarray, judged: Sequence[int]) -> dict[int, list[Range]]:
 
 
 def cut_ranges(ranges: Sequence[Range], rows: range) -> tuple[list[Range], list[Range]]:
-    """What of some ranges lies within other rows, and what does not."""
+    """The part of the ranges that lies within other rows, and the part that does not."""
     if not rows:
         return [], list(ranges)
     inside, outside = [], []

@@ -1,4 +1,4 @@
-"""Costs of copies and DRAM, for all kernels with asynchronous copies."""
+"""Costs of copies, stores and DRAM traffic, for all kernels with asynchronous copies."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ INSTRUCTION_BYTES = 16
 
 @dataclass(frozen=True)
 class Estimate:
-    """Microseconds of one schedule, and `bound`: what limits a step or the whole.
+    """The estimated microseconds of one schedule, and `bound`: what limits a K step or the whole
+    kernel.
 
     `main_loop_us`, `epilogue_us`, `fill_us` and `start_us` are of one tile; `work_us` is all tiles
-    on the busiest multiprocessor, `dram_us` the DRAM traffic, `total_us` what the two make.
-    `residents` CTAs share a multiprocessor; `clock` in GHz, where the estimate knows it under load.
+    on the busiest multiprocessor, `dram_us` the DRAM traffic, and `total_us` what the two make
+    together. `residents` CTAs share a multiprocessor. `clock` is in GHz, if the estimate knows it
+    under load.
     """
 
     total_us: float
@@ -46,10 +48,11 @@ class Estimate:
 
 
 def copy_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Cycles in which threads copy what TMA can't address.
+    """Cycles in which threads copy what TMA cannot address.
 
-    Each time as much as rows are aligned to at once, and in the end they wait for it and hand it
-    over; rows that are aligned to less than that takes are loaded as units and shifted.
+    A copy is as wide as the alignment of the rows allows. At the end of a step the threads wait for
+    their copies and hand them over. Rows that are aligned to less than the narrowest copy are
+    loaded in aligned units and shifted.
     """
     if problem.by_tma("a") and problem.by_tma("b"):
         return 0.0
@@ -66,10 +69,11 @@ def copy_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
 
 
 def computed_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Cycles in which the threads compute a tile of C from its sums, some of it two at a time.
+    """Cycles in which the threads compute a tile of C from its sums, some of it two elements at a
+    time.
 
-    An element of two products is made of sums that lie in different registers of a thread. It has
-    half as many elements at hand side by side, whose latencies hide each other.
+    An element of two products is computed from sums that lie in different registers of a thread. A
+    thread then has half as many elements side by side whose latencies hide each other.
     """
     (m, n, _), chip = schedule.tile, figures(target)
     elements = m * n // problem.products
@@ -81,11 +85,12 @@ def computed_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
 
 
 def code_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Cycles in which the threads of a multiprocessor fetch what computes a tile of C, where that
-    and the same of other consumers is more than the cache of instructions holds.
+    """Cycles in which the threads of a multiprocessor fetch the instructions that compute a tile of
+    C, if these and those of other consumers exceed the instruction cache.
 
-    Sums in registers have code of their own each. Consumers in turns count as if each had a copy,
-    as they had when this was measured; no GPU has timed such kernels since they share it.
+    Accumulators in registers have separate code for each. Ping-pong consumers count as if each had
+    a copy of the code, as they had when this was measured; no GPU has timed such kernels since they
+    share it.
     """
     held = figures(target).code_bytes
     warpgroups = target.mma_warpgroups(*schedule.tile[:2])
@@ -114,10 +119,10 @@ def scale_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
 def beside_cycles(problem: Problem, schedule: Schedule, target: Target, piece: float) -> float:
     """Cycles that other operands as large as C add to the epilogue of a tile.
 
-    Threads read them from global memory, or from pieces in shared memory. Those that are ahead
-    have come while the main loop ran, and so have all in slots that A and B left. Each later one is
-    waited for as long as its slot's load takes beyond the time of as many pieces, each of `piece`
-    cycles.
+    Threads read them from global memory, or from pieces in shared memory. Prefetched pieces have
+    arrived while the main loop ran, and so have all pieces in slots that A and B left free. Each
+    later piece delays the epilogue by as much as its load takes beyond the time of the pieces under
+    way, of `piece` cycles each.
     """
     if not problem.beside:
         return 0
@@ -134,7 +139,7 @@ def beside_cycles(problem: Problem, schedule: Schedule, target: Target, piece: f
 
 
 def vector_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Cycles in which threads that store wait for vectors and scalars, once a piece."""
+    """Cycles in which threads that store wait for vectors and scalars, once per piece."""
     reads = problem.beside_columns or problem.beside_rows
     if not reads or schedule.vectors != THREADS:
         return 0
@@ -143,7 +148,8 @@ def vector_cycles(problem: Problem, schedule: Schedule, target: Target) -> float
 
 
 def part_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Cycles in which a CTA writes the sums of its part of K, and learns whether it came last."""
+    """Cycles in which a CTA writes the sums of its part of K, and learns whether it is the last
+    one."""
     if schedule.split_grid == 1:
         return 0
     parts = part_figures(target)
@@ -159,24 +165,24 @@ def gathered_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
 
 
 def _sums_bytes(problem: Problem, schedule: Schedule) -> int:
-    """Sums of the rows of a tile that C has."""
+    """Bytes of the sums of a tile's rows that are inside C."""
     m, n, _ = schedule.tile
     return min(m, problem.m) * n * PARTIAL_BYTES
 
 
 def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Bytes that DRAM moves: C and what is beside it once, and A and B once or, where L2 can't hold
-    both, once a wave.
+    """Bytes that DRAM moves: C and operands as large as C once; A and B once, or once per wave if
+    L2 cannot hold both.
 
     Parts of K over the grid run one after the other, each with operands of its own. What CTAs ask
-    for at different times counts as more, and so does all where exchanged operands have few
+    for at different times counts as more. So does everything if exchanged operands have few
     columns: a CTA then has 64 rows of weights or more, and few CTAs ask for them.
     """
     return few_columns(problem, schedule, target) * _dram_bytes(problem, schedule, target)
 
 
 def few_columns(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """By how much longer DRAM takes where exchanged operands have few columns."""
+    """The factor on DRAM time if exchanged operands have few columns."""
     few = problem.swapped and schedule.tile[1] <= FEW_COLUMNS
     return 1 + figures(target).few_columns if few else 1
 
@@ -196,7 +202,7 @@ def _dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
 
 
 def _fits_l2(problem: Problem, chip: ChipFigures) -> bool:
-    """Whether L2 holds A and B, beside what is written on a chip where that counts."""
+    """Whether L2 holds A and B, and on chips where that counts also what is written."""
     written = problem.moved_bytes
     return once_bytes(problem) - written + chip.written * written <= chip.l2_size
 
@@ -211,7 +217,8 @@ def first_wave_bytes(problem: Problem, schedule: Schedule, target: Target) -> fl
 
 
 def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """No order of a schedule's tiles, in whatever clusters, moves less: waves that are squares."""
+    """A lower bound on what DRAM moves in any order of a schedule's tiles and in any clusters: that
+    of waves that are squares."""
     once, c = once_bytes(problem), problem.moved_bytes
     if _fits_l2(problem, figures(target)):
         return once
@@ -223,8 +230,8 @@ def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> fl
 
 
 def asked_again_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """What the larger operand counts as more where L2 is asked for the same of it at different
-    times: by several clusters, or by CTAs that don't start one after the other."""
+    """The additional bytes that count for the larger operand where L2 is asked for the same data of
+    it at different times: by several clusters, or by CTAs that do not start one after the other."""
     tiles = problem.tiles(schedule)
     larger, axis = (problem.m, 1) if problem.m > problem.n else (problem.n, 0)
     if tiles[axis] <= schedule.cluster[axis]:
@@ -236,6 +243,6 @@ def asked_again_bytes(problem: Problem, schedule: Schedule, target: Target) -> f
 
 
 def once_bytes(problem: Problem) -> int:
-    """Bytes of A, B and C, and of other operands as large as C."""
+    """Bytes of A, B, C and other operands as large as C."""
     operands = (problem.m + problem.n) * problem.k * problem.element_bytes
     return problem.batch * operands + problem.moved_bytes

@@ -56,16 +56,17 @@ from .two_level_costs import added_cycles, stored_alone
 SHARING_MAX = 8  # parts of K in a cluster: as many were measured
 SERVED_AT_ONCE = 16  # CTAs that begin with the same rows and don't wait for each other
 TURNS_AHEAD = 1
-"""So many slots more than it has the ring of consumers in turns stands for, where rows are grouped:
-fitted to an H100's times of 64x256 with four and five stages, of eleven shapes."""
+"""By how many slots the ring of ping-pong consumers counts as deeper where rows are grouped: fitted
+to an H100's times of 64x256 tiles with four and five stages, in eleven shapes."""
 TURNS_BESIDE = 0.5
-"""The same where pieces of a residual, or of a second output, lie in the place of stages: of
-128x128 and twelve shapes an H200 took as long with five stages as with six without it, and 4 %
-longer with four; with two outputs and five stages it took 0.96 to 1.005 of six."""
+"""The same where pieces of a residual or of a second output take the place of stages. With tiles of
+128x128 in twelve shapes, an H200 took as long with five stages beside a residual as with six
+without, and 4 % longer with four; with two outputs and five stages it took 0.96 to 1.005 of the
+time of six."""
 
 
 def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
-    """What the schedule is expected to take on the multiprocessors of `target`."""
+    """The expected time of the schedule on the multiprocessors of `target`, in all its parts."""
     if schedule.level:
         whole = schedule.of_whole_tiles
         problem = problem.seen_by(whole)
@@ -78,8 +79,8 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
 
 
 def total_us(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """The microseconds of all alone: what limits them is told apart by comparisons, and only
-    `estimate` says it."""
+    """The total microseconds alone. `estimate` also says what limits them, for which it makes
+    further comparisons."""
     if schedule.level or target.has_tensor_memory:
         return estimate(problem, schedule, target).total_us
     problem, target = problem.seen_by(schedule), as_used(schedule, target)
@@ -90,21 +91,21 @@ def total_us(problem: Problem, schedule: Schedule, target: Target) -> float:
 
 
 class Step(NamedTuple):
-    """Cycles of one K tile of one CTA, and those for which each resource is busy: schedules of a
-    tile, a cluster and parts of K have one."""
+    """Cycles of one K tile of one CTA, and the cycles for which each resource is busy. All
+    schedules with the same tile, cluster and parts of K share one."""
 
     cycles: float
     busy: dict[str, float]
 
     @property
     def bound(self) -> str:
-        """The resource that takes the most of them."""
+        """The resource that is busy for the most cycles."""
         return max(self.busy, key=lambda name: self.busy[name])
 
 
 class Order(NamedTuple):
-    """What schedules of one `Step` have in common that hand out tiles alike: waves, cycles until
-    the first operands are there, microseconds of DRAM, and of its first wave beyond its part."""
+    """What schedules of one `Step` share if they hand out tiles alike: waves, cycles until the
+    first operands arrive, DRAM time, and the DRAM time of the first wave beyond its share."""
 
     rounds: int
     fill: float
@@ -113,7 +114,7 @@ class Order(NamedTuple):
 
 
 def step_of(busy: dict[str, float], target: Target) -> Step:
-    """The step in which each resource is busy for so many cycles (`step_cycles`)."""
+    """The step in which each resource is busy for the given cycles (`step_cycles`)."""
     return Step(together(busy, target), busy)
 
 
@@ -156,8 +157,8 @@ def _bound(problem: Problem, schedule: Schedule, step: Step, found: Spans) -> st
 
 
 class Spans(NamedTuple):
-    """Microseconds of all, of the busiest multiprocessor, and of DRAM with what is around; cycles
-    of a CTA's main loop and of its start."""
+    """Microseconds of the total, of the busiest multiprocessor, and of DRAM with what comes before
+    and after it; cycles of a CTA's main loop and of its start."""
 
     total_us: float
     work_us: float
@@ -174,7 +175,8 @@ def spans_of(
     order: Order,
     epilogue: float,
 ) -> Spans:
-    """Those of a schedule with this step, order and epilogue, which a search knows of many."""
+    """The spans of a schedule with this step, order and epilogue, which a search knows for many
+    schedules."""
     streamed = problem.k_tiles(schedule) * step.cycles
     main = larger(streamed, refill_cycles(problem, schedule, step.cycles, target))
     gathered = gathered_cycles(problem, schedule, target)
@@ -199,17 +201,18 @@ def combined_us(
     dram_us: float,
     early_us: float = 0.0,
 ) -> float:
-    """The whole, from what the busiest multiprocessor and DRAM take: they don't overlap wholly."""
+    """The total from the times of the busiest multiprocessor and of DRAM, which do not overlap
+    completely."""
     overlap_us = figures(target).dram_share * smaller(loops_us, dram_us)
     return larger(work_us, streaming_us) + overlap_us + early_us
 
 
 def shared_row_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Cycles by which first loads come later where many CTAs begin with the same rows, which start
-    inside sectors.
+    """The delay of the first loads if many CTAs start with the same rows and these start inside
+    sectors.
 
-    L2 serves more than a few requests for such a row one after another. Multicast divides them. By
-    later loads CTAs have drifted apart.
+    L2 serves more than a few requests for such a row one after another. Multicast divides them. For
+    later loads the CTAs have drifted apart.
     """
     if not problem.unaligned:
         return 0
@@ -231,7 +234,7 @@ def start_cycles(schedule: Schedule, target: Target) -> float:
 
 
 def cluster_cycles(ctas: int, chip: ChipFigures) -> float:
-    """What a cluster of so many CTAs adds at both ends, and more for each doubling of two."""
+    """What a cluster of `ctas` CTAs adds at both ends, growing with each doubling beyond two."""
     return chip.cluster_start + chip.cluster_doubled * math.log2(ctas / 2) if ctas > 1 else 0
 
 
@@ -242,8 +245,8 @@ def work_cycles(
     tile: tuple[float, float, float],
     target: Target,
 ) -> float:
-    """Cycles of the busiest multiprocessor, of a tile's main loop, its epilogue and what is before
-    the first one's."""
+    """Cycles of the busiest multiprocessor, given a tile's main loop, its epilogue, and what comes
+    before the first tile."""
     (main, epilogue, before), chip, between = tile, figures(target), 0.0
     if problem.has_epilogue:
         between = chip.together_share * (main + epilogue)
@@ -271,7 +274,8 @@ def step_cycles(problem: Problem, schedule: Schedule, target: Target) -> dict[st
 
 
 def own_cycles(problem: Problem, schedule: Schedule, target: Target) -> dict[str, float]:
-    """Those of what a multiprocessor has for itself, the same for a tile in every cluster."""
+    """The cycles of the resources that a multiprocessor has for itself, which a tile takes in every
+    cluster."""
     return {
         "tensor core": tensor_core_cycles(problem, schedule, target),
         "shared memory": shared_cycles(problem, schedule, target),
@@ -281,7 +285,8 @@ def own_cycles(problem: Problem, schedule: Schedule, target: Target) -> dict[str
 
 
 def together(busy: dict[str, float], target: Target) -> float:
-    """Cycles of a step in which each resource is busy so long: they don't overlap wholly."""
+    """Cycles of a step in which each resource is busy for the given cycles: they do not overlap
+    completely."""
     slowest = second = 0.0
     for cycles in busy.values():
         second = larger(second, smaller(slowest, cycles))
@@ -290,7 +295,7 @@ def together(busy: dict[str, float], target: Target) -> float:
 
 
 def refill_cycles(problem: Problem, schedule: Schedule, step: float, target: Target) -> float:
-    """Cycles of the main loop when a slot's next load starts only after its MMA.
+    """Cycles of the main loop if a slot's next load starts only after its MMA.
 
     Where slots are released one step late (`release_steps`), one of them is always held back.
     """
@@ -300,22 +305,22 @@ def refill_cycles(problem: Problem, schedule: Schedule, step: float, target: Tar
 
 
 def turns_ahead(problem: Problem) -> float:
-    """Slots more than it has that the ring of consumers in turns stands for."""
+    """By how many slots the ring of ping-pong consumers counts as deeper than it is."""
     if problem.cut:
         return TURNS_AHEAD
     return TURNS_BESIDE if problem.beside or problem.further_bytes else 0
 
 
 def held_slots(problem: Problem, schedule: Schedule, target: Target) -> int:
-    """Slots of a ring of several that are held back."""
+    """The number of slots that are held back in a ring of several."""
     m, n, _ = schedule.tile
     scales = problem.row_scales, problem.column_scales
     return int(target.awaits_mmas and releases_late(target, m, n, *scales))
 
 
 def refilled(steps: int, ring: float, step: float, latency: float) -> float:
-    """Cycles of so many steps. A full ring of loads is in flight at a time: as many steps as a ring
-    has slots cost a latency and a step more, but for those of the last ring."""
+    """Cycles of that many steps. A full ring of loads is in flight at a time: as many steps as the
+    ring has slots take a latency and a step more, except those of the last ring."""
     later = max(0.0, steps / ring - 1)
     return later * (latency + step) + min(ring, steps) * step
 
@@ -384,15 +389,16 @@ def store_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
 
 
 def rows_by_threads(problem: Problem, rows: int) -> int:
-    """How many of so many rows of a tile threads store: those that its group has on average."""
+    """How many of a tile's rows threads store: as many as its group has on average."""
     return min(rows, problem.m) if problem.grouped == "m" else rows
 
 
 def _stored_lines(problem: Problem, schedule: Schedule) -> int:
-    """Parts of lines of C that TMA stores of a tile: rows of pieces, or columns of all its rows.
+    """Partial lines of C that TMA stores per tile: the rows of pieces, or the columns of all its
+    rows.
 
-    Those of other outputs hide behind them: an H200 took no longer with pieces of 32 columns of two
-    outputs than with pieces of 64, which are half as many.
+    Stores of further outputs hide behind them: an H200 took no longer with pieces of 32 columns of
+    two outputs than with pieces of 64, which are half as many.
     """
     m, n, _ = schedule.tile
     n //= problem.products
@@ -414,7 +420,8 @@ def _reduction_cycles(problem: Problem, schedule: Schedule, target: Target) -> f
 
 
 def first_wave_us(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Of DRAM, what the first of several waves asks for beyond its part of the operands."""
+    """The DRAM time of what the first of several waves asks for beyond its share of the
+    operands."""
     rounds = tile_rounds(problem, schedule, target)
     if problem.batch > 1 or schedule.split_grid > 1:
         return 0  # of stacks a wave has matrices of its own

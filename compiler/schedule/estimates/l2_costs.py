@@ -1,8 +1,8 @@
 """Cycles until L2 has delivered what CTAs request.
 
-    alone       a multiprocessor's rate, and several requests for each row that starts in a sector;
-                rows of boxes one after the other where some are narrower than a line
-    together    what L2 gives to all: bytes, or requests where rows go on in a second line
+    alone       the rate of one multiprocessor, several requests for each row that starts inside a
+                sector, and boxes row by row where some rows are narrower than a line
+    together    what L2 gives to all CTAs: bytes, or requests where rows continue in a second line
 
 Nothing here imports MLIR.
 """
@@ -20,16 +20,16 @@ from ..waves import resident_ctas
 from .costs import few_columns
 
 APART_ON_A_CURVE = 2
-"""CTAs of a Hilbert curve that share a tile are about so far apart."""
+"""The approximate distance of CTAs that share a tile on a Hilbert curve."""
 
 
 def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Cycles until a step's operands are there.
+    """Cycles until the operands of a step have arrived.
 
     Rows arrive at the rate of one multiprocessor, or at its share of what L2 gives to all. Rows
     that start inside a sector take one multiprocessor several requests. Rows that start inside a
-    line go on in a second one, and L2 has a limit of such rows for all, which multicast divides.
-    Rows outside, which TMA fills with zeros, keep it busy too.
+    line continue in a second one; L2 has a limit on such rows for all CTAs, which multicast
+    divides. Out-of-bounds rows, which TMA fills with zeros, keep L2 busy, too.
     """
     chip = figures(target)
     rows = loaded_rows(problem, schedule, chip.multicast)
@@ -42,7 +42,7 @@ def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
 
 
 def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Cycles of L2 for a step of all CTAs at work: of several waves those that are on average."""
+    """L2 cycles for a step of all CTAs at work; with several waves, of their average number."""
     chip, grid = figures(target), problem.matrix_grid(schedule)
     tiles, parts = math.prod(problem.grid(schedule)), schedule.split_k * schedule.split_grid
     at_once = resident_ctas(schedule, target)
@@ -63,10 +63,10 @@ def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> f
 
 
 def asked_rows(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Rows of A and B that L2 is asked for by each CTA, for a byte of K.
+    """Rows of A and B that each CTA requests from L2 per byte of K.
 
-    Multicast divides them. CTAs alone ask for the rows of a tile that they share at the same time,
-    and L2 answers many of them together (`answered_shares`).
+    Multicast divides them. CTAs without clusters request the rows of a shared tile at the same
+    time, and L2 answers many of these requests together (`answered_shares`).
     """
     (m, n, _), (cluster_m, cluster_n) = schedule.tile, schedule.cluster
     a, b = smaller(m, problem.m) / cluster_n, smaller(n, problem.n) / cluster_m
@@ -79,10 +79,10 @@ def asked_rows(problem: Problem, schedule: Schedule, target: Target) -> float:
 def answered_shares(
     tiles: tuple[int, int], schedule: Schedule, chip: ChipFigures
 ) -> tuple[float, float]:
-    """The shares of the rows of A and of B that L2 answers together with those of other CTAs.
+    """The shares of the rows of A and of B that L2 answers together with requests of other CTAs.
 
-    CTAs that start one after the other ask at the same time as long as they run; the more there are
-    between two that share a tile, the fewer of their requests meet.
+    CTAs that start one after the other make their requests at the same time as long as they run.
+    The more CTAs lie between two that share a tile, the fewer of their requests meet.
     """
     of_m, of_n = tiles
     most, power = chip.answered_together, -chip.answered_apart
@@ -93,7 +93,7 @@ def answered_shares(
 
 
 def _ctas_apart(tiles: tuple[int, int], schedule: Schedule) -> tuple[int, int]:
-    """From a CTA to the next one with the same tile of A, and of B."""
+    """The distance from a CTA to the next one with the same tile of A, and of B."""
     of_m, of_n = tiles
     if schedule.order == "hilbert":
         return APART_ON_A_CURVE, APART_ON_A_CURVE
@@ -105,8 +105,8 @@ def _ctas_apart(tiles: tuple[int, int], schedule: Schedule) -> tuple[int, int]:
 def most_answered(
     tiles: tuple[int, int], rows: tuple[int, int], group: int, chip: ChipFigures
 ) -> float:
-    """The most rows of so many of A and of B that L2 answers so in any order of tiles: those of A
-    along N, those of B along M or in groups of rows, or both on a curve."""
+    """The most rows that L2 answers together in any order of tiles: those of A along N, those of B
+    along M or in bands, or both on a curve."""
     of_m, of_n = tiles
     a, b = rows[0] * (of_n > 1), rows[1] * (of_m > 1)
     most, power = chip.answered_together, -chip.answered_apart
@@ -117,9 +117,10 @@ def most_answered(
 
 
 def parted_arriving(rows: float, first: float, requested: float, split: SplitFigures) -> float:
-    """Cycles until a byte of K of so many rows of all parts is there, `first` of which no other CTA
-    asks for at that time: those come from DRAM, and the more parts there are the more of them. L2
-    gives them all, or what is `requested`, and works in part while DRAM does. No less for more."""
+    """Cycles until a byte of K of `rows` rows of all parts has arrived. `first` of them are
+    requested by no other CTA at that time and come from DRAM; the more parts, the more of them. L2
+    delivers all rows, or what is `requested`, and works partly while DRAM does. The result does not
+    decrease with the number of rows."""
     slower, faster = first / split.first_rate, rows / split.l2_rate
     if requested > faster:
         faster = requested
@@ -131,10 +132,11 @@ def parted_arriving(rows: float, first: float, requested: float, split: SplitFig
 def _rows_of_all(
     problem: Problem, schedule: Schedule, grid: tuple[int, int]
 ) -> tuple[float, float]:
-    """Rows that all CTAs ask L2 for in a step: those that go on in a second line, those outside.
+    """Rows that all CTAs request from L2 in a step: those that continue in a second line, and
+    out-of-bounds rows.
 
-    Multicast divides both. A single tile along an axis has boxes of the rows that there are, if
-    it isn't multicast.
+    Multicast divides both. The boxes of a single tile along an axis end with the matrix, unless
+    they are multicast.
     """
     beyond = outside = 0.0
     lines_beyond = problem.lines_beyond
@@ -148,9 +150,9 @@ def _rows_of_all(
 
 
 def loaded_rows(problem: Problem, schedule: Schedule, saved: float) -> float:
-    """Rows of A and B that arrive for one CTA, no more than there are.
+    """Rows of A and B that arrive for one CTA, at most those of the matrix.
 
-    Multicast divides A by N-peers, B by M-peers, and saves a share of that.
+    Multicast divides A by the CTAs along N and B by the CTAs along M, and saves a share of that.
     """
     m, n, _ = schedule.tile
     cluster_m, cluster_n = schedule.cluster
@@ -159,14 +161,13 @@ def loaded_rows(problem: Problem, schedule: Schedule, saved: float) -> float:
 
 
 def narrow_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Cycles in which rows of boxes arrive one after the other where some are narrower than a
-    line."""
+    """Cycles in which rows of boxes arrive one after another if some are narrower than a line."""
     return figures(target).narrow_row * _rows_of_narrow_boxes(problem, schedule)
 
 
 def _rows_of_narrow_boxes(problem: Problem, schedule: Schedule) -> float:
-    """Rows of boxes that lie in a CTA's shared memory for a step, whoever asks for them; 0 where
-    those of MN-major tiles fill lines, as bytes are what counts then."""
+    """Rows of the boxes of a CTA's step, whichever CTA requests them; 0 if the rows of MN-major
+    tiles fill lines, since bytes are then what counts."""
     layouts = problem.layouts(schedule)
     turned = problem.a_major != "k", problem.b_major != "k"
     widths = [each.span_bytes for each, mn in zip(layouts, turned, strict=True) if mn]
@@ -177,7 +178,7 @@ def _rows_of_narrow_boxes(problem: Problem, schedule: Schedule) -> float:
 
 
 def _unaligned_rows(problem: Problem, schedule: Schedule) -> float:
-    """Rows that one CTA asks L2 for which start inside a sector: each is several requests."""
+    """Rows requested by one CTA that start inside a sector: each takes several requests."""
     (m, n, _), (cluster_m, cluster_n) = schedule.tile, schedule.cluster
     a = smaller(m, problem.m) / cluster_n * ("a" in problem.unaligned)
     return a + smaller(n, problem.n) / cluster_m * ("b" in problem.unaligned)

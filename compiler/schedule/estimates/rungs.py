@@ -1,13 +1,13 @@
 """The estimate of any pipeline, also of one that would not be chosen.
 
-Of kernels with tensor memory, `tensor_estimate` knows all. Of others, `estimate` knows those that
-keep several stages of swizzled tiles under way, one CTA a multiprocessor. The first rungs of a
-ladder do neither:
+For kernels with tensor memory, `tensor_estimate` knows all pipelines. For others, `estimate` knows
+those that keep several stages of swizzled tiles under way, with one CTA per multiprocessor. The
+first rungs of a ladder do neither:
 
-    rows        without a swizzle a tile is copied in rows of 16 bytes, one after another
-    residents   CTAs of one stage share a multiprocessor, as many as memory lets: while one waits
-                for its tiles another one's are multiplied
-    work        waves of all of them, a part of a wave as such, × (start + fill + the longer of one
+    rows        without a swizzle, a tile is copied in rows of 16 bytes, one after another
+    residents   CTAs of one stage share a multiprocessor, as many as shared memory allows: while one
+                waits for its tiles, the tiles of another are multiplied
+    work        waves of all of them, a partial wave as such, × (start + fill + the longer of one
                 CTA's chain of loads and MMAs and what its multiprocessor does for all + epilogue)
 """
 
@@ -30,12 +30,12 @@ from .tensor_steps import Traits
 
 ROW_BYTES = 16
 ROW_RATE = Figure(0.59, "rows/cycle", "an H200: the time of h2")
-"""Rows of a box, of 16 bytes, that one multiprocessor's copy engine moves."""
+"""Rows of 16 bytes that the copy engine of one multiprocessor moves."""
 KNOWN = {
     "normalize", "tiling", "tma-insertion", "swizzle-selection", "split-k", "epilogue-staging",
     "clustering", "pipelining", "warp-specialization", "persistence", "ping-pong", "expand-loops",
 }  # fmt: skip
-"""Passes whose kernels the estimate describes."""
+"""The passes whose kernels the estimate describes."""
 
 Passes = Sequence[tuple[str, Mapping[str, str]]]
 
@@ -49,10 +49,11 @@ def predict(
     clock: float = 0,
     joined: bool = False,
 ) -> Estimate | None:
-    """Of the kernel that passes, by name with options, make; None where it is not described.
+    """The estimate of the kernel that the passes make, given by name with options; None if it is
+    not described.
 
-    `columns`, `inputs`, `clock` and `joined` are those of `Traits`, for kernels of others. Copies
-    by threads are not described, nor options that a pass chooses itself, nor a chip without
+    `columns`, `inputs`, `clock` and `joined` are those of `Traits`, for kernels of other authors.
+    Not described are copies by threads, options that a pass chooses by itself, and chips without
     figures.
     """
     calls = dict(passes)
@@ -81,7 +82,8 @@ def predict(
 
 
 def schedule_of_passes(calls: Mapping[str, Mapping[str, str]]) -> Schedule:
-    """The schedule that the options of passes name; KeyError or ValueError where they do not."""
+    """The schedule that the options of passes name; KeyError or ValueError if they leave something
+    open."""
     m, n, k = _numbers(calls["tiling"]["tile"])
     schedule = Schedule((m, n, k), ping_pong="ping-pong" in calls, **_raster(calls["tiling"]))
     if "pipelining" in calls:
@@ -106,7 +108,7 @@ def schedule_of_passes(calls: Mapping[str, Mapping[str, str]]) -> Schedule:
 
 
 def _raster(options: Mapping[str, str]) -> dict[str, Any]:
-    """The order of tiles that options of a pass name."""
+    """The order of tiles that the options of a pass name."""
     named = {"order": options["order"]} if "order" in options else {}
     return named | ({"group": int(options["group"])} if "group" in options else {})
 
@@ -140,7 +142,7 @@ def _one_stage(problem: Problem, schedule: Schedule, target: Target, swizzled: b
 
 
 def residents_of(problem: Problem, schedule: Schedule, target: Target) -> int:
-    """CTAs that share a multiprocessor: by shared memory and registers."""
+    """The number of CTAs that share a multiprocessor, by shared memory and registers."""
     used = schedule.stages * problem.stage_bytes(schedule) + problem.staging_bytes(schedule)
     fit = target.multiprocessor_shared_bytes // (used + target.cta_reserved_shared_bytes)
     m, n, _ = schedule.tile

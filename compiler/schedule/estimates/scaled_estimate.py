@@ -49,10 +49,10 @@ OVERLAPPING, CTAS_OF_PAIR = 2, 2
 class ScaledSchedule:
     """A tile of M×N×K elements of one CTA, and whether two CTAs share an MMA.
 
-    C is stored in pieces of so many `columns`, the widest that a swizzle spans where there is none;
-    `ahead` and `vectors` say how other operands come, as `Schedule`'s do. `stages` of the ring, 0
-    for as many as `pipelining` takes by itself. With several `parts` so many CTAs or pairs of the
-    grid share a tile, each with a part of K.
+    C is stored in pieces of `columns` columns, or with 0 of the widest that a swizzle spans.
+    `ahead` and `vectors` say how other operands are read, as in `Schedule`. `stages` is the depth
+    of the ring, 0 for what `pipelining` takes by itself. With several `parts`, that many CTAs or
+    pairs of the grid share a tile, each with a part of K.
     """
 
     tile: tuple[int, int, int]
@@ -96,12 +96,12 @@ class ScaledSchedule:
 
 @record
 class ScaledEstimate:
-    """What a schedule takes: `waves` of tiles a CTA, each of so many cycles to multiply, to copy
-    scales to tensor memory, to load A, B and scales, and to store; the time of all of them in
-    microseconds. Tensor memory holds `accumulators` and the scales of `places` K steps, of so many
-    columns each; a K step loads `scale_bytes`. Where threads copy rows, that may take longer
-    (`by_threads`). DRAM alone would take `dram_us`; `clock` in GHz, where it is known under load.
-    `waits`: "DRAM" or "latency", where that is longer than all else."""
+    """The costs of a schedule: `waves` of tiles per CTA, each with cycles to multiply, to copy
+    scales to tensor memory, to load A, B and scales, and to store; and the total in microseconds.
+    Tensor memory holds `accumulators`, and the scales of `places` K steps of so many columns each;
+    a K step loads `scale_bytes`. Copies by threads may take longer (`by_threads`). `dram_us` is the
+    time of DRAM alone, `clock` the clock in GHz where it is known under load. `waits` is "DRAM" or
+    "latency" where that takes longer than everything else."""
 
     schedule: ScaledSchedule
     accumulators: int
@@ -121,7 +121,7 @@ class ScaledEstimate:
 
     @property
     def bound(self) -> str:
-        """What a tile's K loop waits for, or the whole kernel."""
+        """What the K loop of a tile waits for, or what bounds the whole kernel."""
         if self.waits:
             return self.waits
         if self.multiply >= self.load:
@@ -131,8 +131,9 @@ class ScaledEstimate:
 
 @record
 class Steps:
-    """A K step of a CTA, in cycles: its MMAs with copies that they wait for, its load, the longest
-    of all; what a slot takes until it is free again; what is before and after all steps."""
+    """A K step of a CTA in cycles: its MMAs with the copies that they wait for, its load, the
+    longest of all, the time until a slot is free again, and what comes before and after all
+    steps."""
 
     multiply: float
     copy: float
@@ -152,7 +153,7 @@ def scaled_estimate(
     sharing: int = 1,
     inputs: str = "random",
 ) -> ScaledEstimate:
-    """Where so many pairs are `sharing` B, each loads its part of it, by multicast; `inputs` are
+    """The estimate if `sharing` pairs share B, each loading its part by multicast; `inputs` are
     those of `Power`."""
     problem, tensor = in_bytes(spec, mma, target), tensor_figures(target)
     one = as_plain(schedule, problem)
@@ -199,7 +200,7 @@ def scaled_estimate(
 
 
 def in_bytes(spec: MatmulSpec, mma: ScaledMma, target: Target) -> Problem:
-    """The problem with bytes of shared memory for elements of A and B."""
+    """The problem with A and B as bytes of shared memory."""
     groups, form = spec.groups or 1, spec.quantized
     return Problem(
         m=-(-spec.m // groups),
@@ -223,8 +224,8 @@ def in_bytes(spec: MatmulSpec, mma: ScaledMma, target: Target) -> Problem:
 
 
 def as_plain(schedule: ScaledSchedule, problem: Problem) -> Schedule:
-    """The same tile in bytes, in tiles that are handed out grouped by 8; those with parts of K each
-    have CTAs of their own."""
+    """The same tile in bytes, with tiles handed out in bands of 8; each part of K has CTAs of its
+    own."""
     m, n, _ = schedule.tile
     plain = Schedule((m, n, ROW_BYTES), 1, (1, 1), schedule.pair, "static", "grouped")
     if schedule.parts > 1:
@@ -240,14 +241,14 @@ def as_plain(schedule: ScaledSchedule, problem: Problem) -> Schedule:
 
 
 def widest_piece(problem: Problem) -> int:
-    """Columns of C that a swizzle spans."""
+    """The columns of C that a swizzle spans."""
     return PIECE_BYTES * 8 // problem.c_bits
 
 
 def _steps(
     spec: MatmulSpec, target: Target, mma: ScaledMma, schedule: ScaledSchedule, sharing: int
 ) -> Steps:
-    """Each of `sharing` pairs loads its part of B and of B's scales."""
+    """The K step if each of `sharing` pairs loads its part of B and of B's scales."""
     chip, tensor, (m, n, _) = figures(target), tensor_figures(target), schedule.tile
     of_a, of_b = scaled_legality.scale_tiles(mma, schedule.tile)
     ctas = CTAS_OF_PAIR if schedule.pair else 1
@@ -282,7 +283,7 @@ def _steps(
 def fitting_stages(
     problem: Problem, mma: ScaledMma, schedule: ScaledSchedule, target: Target
 ) -> int:
-    """As many as shared memory has room for beside what is staged."""
+    """The most stages for which shared memory has room beside the staging buffers."""
     one = as_plain(schedule, problem)
     slot = problem.stage_bytes(one)
     slot += sum(each.slot_bytes for each in scaled_legality.scale_tiles(mma, schedule.tile))
@@ -291,8 +292,8 @@ def fitting_stages(
 
 
 def _held(target: Target, mma: ScaledMma, schedule: ScaledSchedule) -> tuple[int, int]:
-    """How many accumulators tensor memory holds, and the scales of how many K steps; a part of K
-    has one."""
+    """How many accumulators tensor memory holds, and the scales of how many K steps; with parts of
+    K there is one accumulator."""
     most = scaled_legality.SCALE_PLACES
     for held in ((OVERLAPPING, most), (1, most))[schedule.parts > 1 :]:
         if scaled_legality.scaled_tensor_memory(target, mma, schedule.tile, *held) is None:
@@ -314,7 +315,7 @@ def _store_cycles(spec: MatmulSpec, problem: Problem, one: Schedule, target: Tar
 
 
 def stored_cycles(spec: MatmulSpec, target: Target, tile: tuple[int, int]) -> float:
-    """Cycles in which TMA stores a tile of C, or threads where it cannot, and its scales."""
+    """Cycles in which TMA, or threads where it cannot, store a tile of C and its scales."""
     chip, (m, n), form = figures(target), tile, spec.quantized
     further = sum(DTYPES[dtype].bytes for dtype in spec.further) * m * n / chip.direct_store_rate
     if form is None:
@@ -330,7 +331,7 @@ def stored_cycles(spec: MatmulSpec, target: Target, tile: tuple[int, int]) -> fl
 
 
 def _copied(spec: MatmulSpec, mma: ScaledMma, target: Target) -> tuple[bool, bool]:
-    """Whether threads copy A and B, since TMA cannot address their rows (cuTensorMapEncodeTiled,
+    """Whether threads copy A and B because TMA cannot address their rows (cuTensorMapEncodeTiled,
     strides)."""
     sides = (spec.a_major, spec.m, spec.a_dtype), (spec.b_major, spec.n, spec.b_dtype)
     a, b = (
@@ -354,14 +355,14 @@ def _tiles(spec: MatmulSpec, schedule: ScaledSchedule) -> int:
 
 
 def tiles_along_m(spec: MatmulSpec, rows: int) -> int:
-    """Tiles of so many rows, of all matrices or groups."""
+    """Tiles of `rows` rows, of all matrices or groups."""
     if not spec.groups:
         return max(spec.batch, 1) * -(-spec.m // rows)
     return expected_tiles(spec.m, spec.groups, rows)
 
 
 def _at_once(schedule: ScaledSchedule, sharing: int, target: Target) -> int:
-    """Tiles of a CTA or a pair that are computed at once."""
+    """Tiles that are computed at the same time, by CTAs or by pairs."""
     ctas = CTAS_OF_PAIR if schedule.pair else 1
     if sharing == 1:
         return target.multiprocessors // ctas
@@ -371,7 +372,7 @@ def _at_once(schedule: ScaledSchedule, sharing: int, target: Target) -> int:
 def _dram_us(
     spec: MatmulSpec, problem: Problem, one: Schedule, mma: ScaledMma, target: Target
 ) -> float:
-    """What DRAM alone would take: operands as they are stored, with their scales."""
+    """The time of DRAM alone: operands as they are stored, with their scales."""
     moved = dram_bytes(problem, one.plan, target)
     c = problem.moved_bytes
     in_shared = once_bytes(problem) - c

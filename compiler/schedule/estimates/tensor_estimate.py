@@ -45,7 +45,7 @@ ROLE_WARPS, SHARED_WARPS = 6, 4  # TMA, MMA and four that read tensor memory, or
 def tensor_estimate(
     problem: Problem, schedule: Schedule, target: Target, traits: Traits = CHOSEN
 ) -> Estimate:
-    """What the schedule is expected to take on the multiprocessors of `target`."""
+    """The expected time of the schedule on the multiprocessors of `target`, in all its parts."""
     steps = steps_of(problem, schedule, target, traits)
     epilogue = epilogue_cycles(problem, schedule, target, traits)
     moved = moved_us(problem, schedule, target)
@@ -70,8 +70,9 @@ def tensor_estimate(
 
 
 class Spans(NamedTuple):
-    """Microseconds of all and of the multiprocessors, whether DRAM is the longest (`streams`),
-    cycles of a CTA's main loop, CTAs that share a multiprocessor, and GHz."""
+    """Microseconds of the total and of the multiprocessors, whether DRAM takes the longest
+    (`streams`), cycles of a CTA's main loop, CTAs that share a multiprocessor, and the clock in
+    GHz."""
 
     total_us: float
     work_us: float
@@ -90,7 +91,8 @@ def spans_of(
     epilogue: float,
     traits: Traits = CHOSEN,
 ) -> Spans:
-    """Those of a schedule with these steps and epilogue, which a search knows of many."""
+    """The spans of a schedule with these steps and this epilogue, which a search knows for many
+    schedules."""
     epilogue = steps.completion + epilogue
     gathered = gathered_cycles(problem, schedule, target)
     residents = residents_of(problem, schedule, target, traits)
@@ -115,14 +117,14 @@ def spans_of(
 def combined_us(
     target: Target, work_us: float, streaming_us: float, loops: float, dram_us: float
 ) -> float:
-    """The whole, from what the busiest multiprocessor and DRAM take. They don't overlap wholly: a
-    share counts of the shorter of DRAM and of the cycles that all K tiles take at least."""
+    """The total from the times of the busiest multiprocessor and of DRAM. They do not overlap
+    completely: a share of the shorter of DRAM and all K tiles is added."""
     overlap_us = min(_us(loops, figures(target).clock), dram_us)
     return max(work_us, streaming_us) + figures(target).dram_share * overlap_us
 
 
 def loop_cycles(problem: Problem, schedule: Schedule, steps: Steps, target: Target) -> float:
-    """What the K tiles of a multiprocessor take at least, one after the other."""
+    """The least cycles of the K tiles of a multiprocessor, one after the other."""
     return tile_rounds(problem, schedule, target) * steps.k_tiles * steps.step
 
 
@@ -138,9 +140,11 @@ def clock_under_load(
     mma: float,
     traits: Traits,
 ) -> float:
-    """GHz at which the chip keeps its power limit: power goes with the cube of the clock.
+    """The clock in GHz at which the chip keeps its power limit: power grows with the cube of the
+    clock.
 
-    Of the limit it is what the rest takes, and the tensor cores for their share of all cycles.
+    Power is what the rest of the chip takes, and what the tensor cores take for their share of all
+    cycles.
     """
     if traits.clock:
         return traits.clock
@@ -152,14 +156,14 @@ def clock_under_load(
 
 
 class Moved(NamedTuple):
-    """Microseconds of DRAM for all, and for the first of several waves."""
+    """Microseconds of DRAM in total, and for the first of several waves."""
 
     us: float
     early_us: float
 
 
 def moved_us(problem: Problem, schedule: Schedule, target: Target) -> Moved:
-    """What DRAM moves, found once for all schedules that hand out tiles alike."""
+    """The DRAM time, computed once for all schedules that hand out tiles alike."""
     known, tiles = _known_moved(problem, target), (schedule.tile, schedule.pair)
     asked = *tiles, schedule.scheduler, schedule.order, schedule.group
     if asked not in known:
@@ -175,7 +179,7 @@ def _known_moved(problem: Problem, target: Target) -> dict[tuple[object, ...], M
 
 
 def residents_of(problem: Problem, schedule: Schedule, target: Target, traits: Traits) -> int:
-    """CTAs that share a multiprocessor."""
+    """The number of CTAs that share a multiprocessor."""
     if schedule.scheduler != "none":  # as many CTAs as multiprocessors
         return 1
     used = schedule.stages * problem.stage_bytes(schedule) + problem.staging_bytes(schedule)
@@ -183,14 +187,14 @@ def residents_of(problem: Problem, schedule: Schedule, target: Target, traits: T
 
 
 def residents_with(used: int, tile: tuple[int, int, int], target: Target, traits: Traits) -> int:
-    """CTAs of one tile each that share a multiprocessor: by the bytes of shared memory that each
-    has used, by tensor memory and threads."""
+    """The number of CTAs of one tile each that share a multiprocessor, by the shared memory that
+    each uses, by tensor memory and by threads."""
     fit = target.multiprocessor_shared_bytes // (used + target.cta_reserved_shared_bytes)
     return max(1, min(fit, residents_at_most(tile, target, traits)))
 
 
 def residents_at_most(tile: tuple[int, int, int], target: Target, traits: Traits) -> int:
-    """The same by tensor memory and threads, however little shared memory each has."""
+    """The same by tensor memory and threads alone, whatever shared memory each CTA uses."""
     columns = traits.columns or target.accumulator_columns(*tile[:2])
     columns = target.tmem_columns // target.allocated_columns(columns)
     warps = ROLE_WARPS if traits.roles else SHARED_WARPS
@@ -205,10 +209,10 @@ def _waves(
     parts: tuple[Steps, float, float],
     traits: Traits,
 ) -> float:
-    """Cycles of all tiles where each is a CTA's: full waves, then one of what is left.
+    """Cycles of all tiles if each CTA has one: full waves, then one with the remaining tiles.
 
-    `parts` are a CTA's steps, what they take it alone, and its epilogue. What several CTAs keep
-    their multiprocessor busy adds up.
+    `parts` are a CTA's steps, the time that they take alone, and its epilogue. The resources that
+    several CTAs of a multiprocessor use add up.
     """
     steps, main, epilogue = parts
     flow = steps.k_tiles * steps.step
@@ -231,9 +235,9 @@ def _persistent(
     parts: tuple[Steps, float, float],
     traits: Traits,
 ) -> float:
-    """Cycles of the tiles of one CTA, whose ring of slots runs on from tile to tile.
+    """Cycles of the tiles of one CTA, whose ring continues from tile to tile.
 
-    One program for all agents, or agents that meet, store a tile before they load for the next.
+    A program without roles, or whose roles meet, stores a tile before it loads the next one.
     """
     steps, main, epilogue = parts
     rounds = tile_rounds(problem, schedule, target)
@@ -249,7 +253,8 @@ def epilogue_cycles(
 ) -> float:
     """Cycles from the accumulator to global memory; two staging buffers overlap both halves.
 
-    Four warps read it; rows of 16 bytes are half a sector, which takes as long as a whole one.
+    Four warps read the accumulator. Rows of 16 bytes are half a sector, which takes as long as a
+    whole one.
     """
     m, n, _ = schedule.tile
     read = read_cycles(problem, schedule, target)

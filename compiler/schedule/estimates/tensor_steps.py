@@ -25,12 +25,12 @@ ROW_BYTES = 16  # of a box without a swizzle (PTX ISA, canonical layouts)
 
 @record
 class Traits:
-    """What a kernel may have that the choice never makes; `inputs` are those of `Power`.
+    """Properties of kernels that the choice never makes; `inputs` are those of `Power`.
 
-    `roles`: a warp for loads and one for MMAs. `joined`: these and all others meet after a tile's
-    MMAs, and again after its stores. `columns`: of tensor memory that a CTA takes, where that is
-    not what its accumulators need. `half_sectors`: a warp stores rows of 16 bytes. `clock`: GHz
-    that a profiler held, 0 where the power limit decides.
+    `roles`: one warp loads and one issues MMAs. `joined`: these and all others meet after a tile's
+    MMAs, and again after its stores. `columns`: the tensor-memory columns of a CTA, if they are not
+    what its accumulators need. `half_sectors`: a warp stores rows of 16 bytes. `clock`: the GHz at
+    which a profiler held the chip, 0 if the power limit decides.
     """
 
     swizzled: bool = True
@@ -46,10 +46,11 @@ CHOSEN = Traits()
 
 
 class Steps(NamedTuple):
-    """A CTA's K tiles, in cycles each; `busy` by resource, `before` from its start to the first.
+    """The K tiles of a CTA, in cycles each; `busy` by resource, `before` from its start to the
+    first one.
 
-    A slot is free again after a `chain`, or `ring` where other loads are under way; `turn` passes
-    from one step to the next where threads issue both.
+    A slot is free again after a `chain`, or after `ring` if other loads are under way; `turn`
+    passes from one step to the next if threads issue both.
     """
 
     k_tiles: int
@@ -65,19 +66,19 @@ class Steps(NamedTuple):
 
     @property
     def before(self) -> float:
-        """From the start of a CTA until it can multiply."""
+        """Cycles from the start of a CTA until it can multiply."""
         return self.start + self.fill
 
 
 def memory_cycles(latency: float, target: Target, clock: float) -> float:
-    """Cycles of a latency of memory at a clock that is held, in GHz, as they are if it is 0."""
+    """Cycles of a memory latency at a clock in GHz that is held; unchanged if the clock is 0."""
     return latency * clock / tensor_figures(target).latencies_at if clock else latency
 
 
 def steps_of(
     problem: Problem, schedule: Schedule, target: Target, traits: Traits = CHOSEN
 ) -> Steps:
-    """The K tiles of a CTA: schedules of a tile and cluster have one, which is found once."""
+    """The K tiles of a CTA, computed once for all schedules with the same tile and cluster."""
     known, shared = _known_steps(problem, target), (schedule.tile, schedule.cluster, schedule.pair)
     asked = *shared, schedule.split_grid, traits.swizzled, traits.clock
     if asked not in known:
@@ -118,7 +119,8 @@ def _found_steps(
 def step_busy(
     problem: Problem, schedule: Schedule, target: Target, swizzled: bool = True
 ) -> dict[str, float]:
-    """Cycles that each resource of a multiprocessor needs for one K tile of one CTA, MMAs first."""
+    """Cycles for which each resource of a multiprocessor is busy with one K tile of one CTA, MMAs
+    first."""
     busy = {
         "tensor core": mma_cycles(problem, schedule, target),
         "L2": _arriving_bytes(problem, schedule) / figures(target).l2_rate,
@@ -133,7 +135,8 @@ def step_busy(
 def mma_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Cycles of the MMAs of one K tile of a CTA, up to their commit.
 
-    64 rows take as long as 128, but in a pair. An MMA takes no less than its operands to be read.
+    64 rows take as long as 128, except in a pair. An MMA takes at least as long as reading its
+    operands.
     """
     m, n, k = schedule.tile
     rows = target.mma_rows(m) or m
@@ -145,7 +148,7 @@ def mma_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
 
 
 def _arriving_bytes(problem: Problem, schedule: Schedule) -> float:
-    """Bytes that arrive for a K tile, no more rows than there are, in whole sectors of L2.
+    """Bytes that arrive for a K tile, at most the rows of the matrix, in whole sectors of L2.
 
     A line of a row that starts inside a sector takes one sector more.
     """

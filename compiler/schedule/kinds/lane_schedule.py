@@ -1,13 +1,13 @@
-"""The schedule of GEMV kernels: few rows, where lanes share elements.
+"""The schedule of GEMV kernels: few rows, where lanes share the elements of C.
 
     lanes   as many as take a row of B by two loads of 16 bytes each, or up to five of a short or
-            long one: a CTA asks for whole rows at once, and ends when they have come
-    columns of a lane one, of three rows and more two or four, which share what is loaded of A
+            long one: a CTA asks for whole rows at once, and ends when they have arrived
+    columns one per lane; with three rows and more two or four, which share what is loaded of A
     CTA     a column of each product, or as many as make up its least number of threads
     total   start, the latency of a load, what DRAM moves, and a share of the instructions
 
-A tile of a tensor core has 64 rows, of which such a product has use for one. Which of the two is
-faster the estimate says (`is_by_lanes`), unless both were measured (`tuned_pipelines.py`).
+A tile of a tensor core has 64 rows, of which such a product needs one. The estimate says which of
+the two is faster (`is_by_lanes`), unless both were measured (`tuned_pipelines.py`).
 
 Nothing here imports MLIR.
 """
@@ -38,18 +38,20 @@ SHORT_LOADS, LONG_LOADS = 20, 10  # of all of them in a step, of rows for a warp
 SEVERAL_LANES = 128  # of the latter
 LANES_MOST, THREADS_LEAST = 512, 128
 REACHED = 0.97
-"""Of the DRAM rate of other estimates: an H100 read 8 to 1051 MB at up to 3.2e6 B/us."""
+"""The rate relative to the DRAM rate of other estimates: an H100 read 8 to 1051 MB at up to 3.2e6
+B/us."""
 LATENCY = 1500
-"""Cycles from a load to the sum in memory, beside what DRAM moves: of the same times."""
+"""Cycles from a load to the sum in memory, in addition to what DRAM moves: from the same times."""
 LOAD_INSTRUCTIONS, NEIGHBOURS = 6, 8
-"""Of a lane for a load of 16 bytes, and for each of the neighbours in it: a product of each row,
-and what makes one of A or of B f32."""
+"""Instructions of a lane per load of 16 bytes, and for each of the elements in it: a product per
+row, and the conversion of an element of A or of B to f32."""
 ISSUED = 128  # lanes of a multiprocessor that issue at once
 NOT_HIDDEN = (0.1, 0.1, 0.3, 0.6), 4.0
-"""What of the time of these instructions, by rows, comes beside what DRAM moves, up to that of so
-many microseconds: an H100 with 1 to 235 MB."""
+"""The share of these instructions' time, by rows, that is not hidden behind DRAM traffic, up to
+that of so many microseconds: fitted to an H100 with 1 to 235 MB."""
 NOT_HIDDEN_BY_AN_H200 = (0.1, 0.5, 0.9, 1.2), 8.0
-"""The same of an H200, whose DRAM leaves less time: 73 shapes of 0.4 to 430 MB, beside tiles."""
+"""The same for an H200, whose DRAM leaves less time: 73 shapes of 0.4 to 430 MB, compared with
+tiles."""
 
 
 @record
@@ -73,15 +75,16 @@ class LaneSchedule:
 
 
 def lane_schedule(spec: MatmulSpec, target: Target) -> LaneSchedule:
-    """The schedule by lanes of a product that they take."""
+    """The schedule by lanes of a product for which `lanes_take` holds."""
     several = spec.m > FEW_ROWS
     return _schedule_of(spec, target, *(_of_several if several else _of_one)(spec, target))
 
 
 def lane_candidates(spec: MatmulSpec, target: Target) -> list[LaneSchedule]:
-    """What lanes may be measured by, that of `lane_schedule` first: of one column, or of several.
+    """The schedules to measure, that of `lane_schedule` first: with one column per lane, and with
+    several.
 
-    None where lanes never take the product.
+    None if lanes cannot compute the product.
     """
     if not lanes_take(spec) or (spec.a_dtype in OF_TENSOR_CORES and target.mma.issuer == WARP):
         return []
@@ -94,7 +97,8 @@ def lane_candidates(spec: MatmulSpec, target: Target) -> list[LaneSchedule]:
 def _schedule_of(
     spec: MatmulSpec, target: Target, lanes: int, turns: int, each: int
 ) -> LaneSchedule:
-    """So many lanes share the loads of a row, and have so many under way, of so many columns."""
+    """The schedule in which `lanes` lanes share the loads of a row and each has `turns` loads under
+    way, for `each` columns."""
     item = DTYPES[spec.a_dtype].bytes
     columns = each * max(1, THREADS_LEAST // lanes)
     threads = columns // each * lanes
@@ -109,8 +113,8 @@ def _loads(spec: MatmulSpec) -> int:
 
 
 def _of_one(spec: MatmulSpec, target: Target) -> tuple[int, int, int]:
-    """How many lanes share the loads of a row, and how many of each are under way together, where a
-    lane has one column."""
+    """How many lanes share the loads of a row, and how many loads of each are under way at a time,
+    with one column per lane."""
     loads = _loads(spec)
     if loads <= WARP_LOADS:
         return WARP_THREADS, -(-loads // WARP_THREADS), 1
@@ -121,11 +125,11 @@ def _of_one(spec: MatmulSpec, target: Target) -> tuple[int, int, int]:
 
 
 def _of_several(spec: MatmulSpec, target: Target) -> tuple[int, int, int]:
-    """The same where a lane has several columns, which share what it loads of the rows of A, and
-    how many.
+    """The same with several columns per lane, which share what it loads of the rows of A; and their
+    number.
 
-    A warp takes a short row at once. Of a longer one lanes leave out as little of a step as may be,
-    and ask for more at once where the threads of all columns would be few.
+    A warp takes a short row at once. For a longer row, lanes leave as little of a step idle as
+    possible, and ask for more at once where the threads of all columns would be few.
     """
     loads = _loads(spec)
     most, fewest = (each * spec.products for each in COLUMNS)
@@ -142,7 +146,8 @@ def _of_several(spec: MatmulSpec, target: Target) -> tuple[int, int, int]:
 
 
 def lanes_take(spec: MatmulSpec) -> bool:
-    """Whether lanes may share elements, and read them by whole loads: rows of B begin with one."""
+    """Whether lanes may share elements and read them by whole loads: each row of B must begin with
+    one."""
     if spec.a_dtype not in TYPES or spec.a_dtype != spec.b_dtype or spec.m > ROWS_MOST:
         return False
     item = DTYPES[spec.a_dtype].bytes
@@ -155,7 +160,8 @@ def lanes_take(spec: MatmulSpec) -> bool:
 
 
 def lanes_us(spec: MatmulSpec, target: Target) -> float:
-    """Microseconds of the schedule by lanes, with a launch where tiles are estimated with one."""
+    """The microseconds of the schedule by lanes, including a launch where the estimate of tiles
+    includes one."""
     start_us = microseconds(target, figures(target).cta_start + LATENCY)
     is_h200 = target.chip == "sm_90a" and not target.gpu
     shares, most_us = NOT_HIDDEN_BY_AN_H200 if is_h200 else NOT_HIDDEN
@@ -165,7 +171,8 @@ def lanes_us(spec: MatmulSpec, target: Target) -> float:
 
 
 def _computed_us(spec: MatmulSpec, target: Target) -> float:
-    """Those in which lanes issue their instructions: A is loaded once for a lane's columns."""
+    """The microseconds in which lanes issue their instructions: A is loaded once for the columns of
+    a lane."""
     schedule = lane_schedule(spec, target)
     columns = schedule.tile[1] * schedule.lanes / schedule.threads
     loads = max(1, spec.batch) * spec.products * spec.n * spec.k * DTYPES[spec.a_dtype].bytes
@@ -175,7 +182,7 @@ def _computed_us(spec: MatmulSpec, target: Target) -> float:
 
 
 def dram_us(spec: MatmulSpec, target: Target) -> float:
-    """Those in which DRAM moves everything once."""
+    """The microseconds in which DRAM moves everything once."""
     problem = Problem.of(spec, target)
     operands = (problem.m + problem.n) * problem.k * problem.element_bytes
     moved = problem.batch * operands + problem.moved_bytes

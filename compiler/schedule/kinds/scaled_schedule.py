@@ -1,18 +1,18 @@
 """The schedule of block-scaled products, by the estimated time of each tile.
 
-A tile is 128 rows by 128 bytes along K, so that rows have the widest swizzle; its columns are a
-choice, and whether two CTAs share an MMA of 256 rows. Two accumulators let the epilogue of a tile
-overlap the next one; beside the scales of a K step they leave tensor memory for 224 columns at
-most, since 2 x 256 are all 512. So a tile of 256 columns has one accumulator and waits for its
-epilogue.
+A tile is 128 rows by 128 bytes along K, so that rows have the widest swizzle. Its columns, and
+whether two CTAs share an MMA of 256 rows, are chosen. Two accumulators let the epilogue of a tile
+overlap the next one. Beside the scales of a K step they leave tensor memory for at most 224
+columns, since 2 x 256 are all of its 512. So a tile of 256 columns has one accumulator and waits
+for its epilogue.
 
-The scales of a K step take copies to tensor memory. Where it has room for those of two K steps,
-copies run beside the MMAs of the step before, else in front of their own. Two pairs in a cluster
-could share B and its scales by multicast; `of_multicast` is what that takes. Where tiles are few
-and K is long, CTAs of the grid share a tile (`split-k`).
+Scales must be copied to tensor memory for each K step. If it has room for those of two K steps,
+copies overlap the MMAs of the previous step; otherwise they precede their own. Two pairs in a
+cluster could share B and its scales by multicast; `of_multicast` is the time of that. Where tiles
+are few and K is long, CTAs of the grid share a tile (`split-k`).
 
-Where warps multiply by themselves, sums are in registers: a tile has up to 128 columns, and threads
-copy what it reads into a ring.
+On chips where warps multiply by themselves, sums are in registers: a tile has up to 128 columns,
+and threads copy what it reads into a ring.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ from ..waves import resident_ctas
 ROWS, STAGES_MIN = 128, 2
 COLUMNS = (256, 224, 192, 160, 128, 96, 64, 32)
 RATES = {"mxf8f6f4": 2, "mxf4": 4, "mxf4nvf4": 4}
-"""How many times the products of 16-bit operands a cycle, where warps multiply (NVIDIA RTX PRO
-6000: dense fp8 and fp4)."""
+"""The rate of products relative to that of 16-bit operands, on chips where warps multiply by
+themselves (NVIDIA RTX PRO 6000: dense fp8 and fp4)."""
 WARP_COLUMNS, WARP_STAGES_MAX = (128, 96, 64, 32), 4
 RULE = (
     "the least estimated time; two accumulators where tensor memory holds them beside the scales; "
@@ -69,7 +69,8 @@ WARP_RULE = (
 
 @record
 class WarpScaledSchedule(ScaledSchedule):
-    """The same where warps multiply by themselves: threads copy, and a ring has `stages` slots."""
+    """A tile for chips where warps multiply by themselves: threads copy, and a ring has `stages`
+    slots."""
 
     stages: int = 1
 
@@ -93,7 +94,7 @@ def mma_of_spec(spec: MatmulSpec) -> ScaledMma:
 
 
 def estimates(spec: MatmulSpec, target: Target) -> list[ScaledEstimate]:
-    """Every candidate that tensor memory holds, the quickest first."""
+    """Every candidate that fits tensor memory, the fastest first."""
     mma = mma_of_spec(spec)
     broken = scaled_legality.scaled_kind(target, mma)
     if broken is not None:
@@ -114,14 +115,14 @@ def estimates(spec: MatmulSpec, target: Target) -> list[ScaledEstimate]:
 
 
 def _margin(schedule: ScaledSchedule) -> float:
-    """As that of schedules without block scales."""
+    """The same factor as for schedules without block scales."""
     return PART_MARGIN if schedule.parts > 1 else 1
 
 
 def _in_parts(
     spec: MatmulSpec, target: Target, mma: ScaledMma, depth: int, pair: bool
 ) -> Iterator[ScaledEstimate]:
-    """Tiles of which CTAs of the grid share K, in as many parts as fill a few waves of them."""
+    """Tiles whose K is shared by CTAs of the grid, in as many parts as fill a few waves of CTAs."""
     problem = in_bytes(spec, mma, target)
     for n in COLUMNS:
         tile = ScaledSchedule((ROWS, n, depth), pair)
@@ -138,7 +139,7 @@ def _in_parts(
 
 
 def _best(spec: MatmulSpec, target: Target, mma: ScaledMma, tile: ScaledSchedule) -> ScaledEstimate:
-    """The quickest way to store C of a tile, and how deep a ring that leaves room for."""
+    """The fastest way to store C for a tile, with the depth of ring that it leaves room for."""
     problem = in_bytes(spec, mma, target)
     found = []
     for each in _stores(problem, tile, target):
@@ -153,8 +154,8 @@ def _best(spec: MatmulSpec, target: Target, mma: ScaledMma, tile: ScaledSchedule
 
 
 def _stores(problem: Problem, tile: ScaledSchedule, target: Target) -> Iterator[ScaledSchedule]:
-    """By pieces as wide as `epilogue-staging` takes them by itself, or half as wide, which leaves
-    room to the ring; operands as large as C ahead, where TMA can bring them."""
+    """The ways to store: in pieces as wide as `epilogue-staging` takes by itself, or half as wide,
+    which leaves room to the ring; with operands as large as C prefetched, if TMA can bring them."""
     yield tile
     if problem.quantized:
         return
@@ -175,19 +176,20 @@ def _stores(problem: Problem, tile: ScaledSchedule, target: Target) -> Iterator[
 
 
 def rule_of(target: Target) -> str:
-    """What the choice goes by, in words."""
+    """The rule of the choice, in words."""
     return WARP_RULE if target.mma.issuer == WARP else RULE
 
 
 def scaled_schedule(spec: MatmulSpec, target: Target) -> ScaledSchedule:
-    """The quickest by the estimate."""
+    """The fastest schedule by the estimate."""
     return estimates(spec, target)[0].schedule
 
 
 def _estimates_of_warps(
     spec: MatmulSpec, target: Target, mma: ScaledMma, depth: int
 ) -> list[ScaledEstimate]:
-    """Tiles whose sums four to eight warps hold; rings as deep as shared memory and K allow."""
+    """Tiles whose sums four to eight warps hold, with rings as deep as shared memory and K
+    allow."""
     found, steps = [], -(-spec.k // depth)
     for n in WARP_COLUMNS:
         tile = (ROWS, n, depth)
@@ -220,9 +222,9 @@ def _estimate_of_warps(
 
 
 def of_multicast(spec: MatmulSpec, target: Target) -> ScaledEstimate | None:
-    """What the choice would take in clusters of two pairs that share B; None without pairs.
+    """The time of the choice in clusters of two pairs that share B; None without pairs.
 
-    Each CTA loads half as much of B and of its scales, but fewer clusters find room at a time.
+    Each CTA loads half as much of B and of its scales, but fewer clusters run at a time.
     """
     chosen, places = scaled_schedule(spec, target), figures(target).clusters_at_once
     if chosen.parts > 1 or not chosen.pair or 2 * CTAS_OF_PAIR not in places:

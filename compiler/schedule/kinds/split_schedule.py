@@ -1,12 +1,12 @@
-"""Tiles of f32 that threads split, for tcgen05.mma and wgmma (`dialects.terms`): which there are,
-and what they take on the first; on the second `split_wgmma`.
+"""Tiles of f32 operands that threads split into terms, for tcgen05.mma and wgmma
+(`dialects.terms`): the candidates, and their cost with tcgen05.mma; `split_wgmma` has the other.
 
-    tensor core     nine MMAs of bf16 for one, or three of tf32
-    shared memory   what those read, 18 bytes of each element or 12; the f32 tiles by TMA and by
-                    threads, and the terms that threads write
-    threads         what splits an element, and adds the products that lie in tensor memory
+    tensor core     nine MMAs of bf16 per product, or three of tf32
+    shared memory   what those read, 18 bytes per element or 12; the f32 tiles written by TMA and
+                    read by threads, and the terms that threads write
+    threads         splitting an element, and adding products that lie in tensor memory
 
-Of tcgen05.mma nothing was measured; instructions are counted in the SASS of a step.
+Nothing was measured for tcgen05.mma; instructions are counted in the SASS of a step.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CHOSEN = {
     ("sm_100a", "3xtf32"): TCGEN05_ROUNDED.name,
     ("sm_90a", "bf16x9"): WGMMA_SPLIT.name,
 }
-"""The chips and types that are given such tiles by themselves, and their MMA."""
+"""The chips and types for which such tiles are chosen by default, and their MMA."""
 OF_TCGEN05 = (
     *((128, 256), (128, 192), (128, 128), (128, 96), (128, 64)),
     *((64, 256), (64, 128), (64, 64)),
@@ -43,16 +43,17 @@ F32_BYTES = 4
 STAGED_SUMS = 128  # registers of a thread, from which on ptxas spilled where TMA stores f32
 THREAD_RATE = 128  # instructions a cycle (CUDA C++ Programming Guide, arithmetic throughput)
 SPLITTING = {"bf16x9": 13, "3xtf32": 10}
-"""Instructions for an element, with a share of addresses; a rounding to tf32 is four of them."""
+"""Instructions per element, with a share of the addresses; a rounding to tf32 takes four of
+them."""
 
 
 def split_mma(spec: MatmulSpec, target: Target) -> str | None:
-    """The MMA of tiles that threads split, if a chip is given such for a type."""
+    """The MMA of tiles that threads split; None if a chip has none by default for a type."""
     return CHOSEN.get((target.chip, spec.a_dtype))
 
 
 def split_tiles(spec: MatmulSpec, target: Target) -> Iterator[tuple[int, int, int]]:
-    """The tiles of a problem that threads may split, if the chip is given such."""
+    """The tiles of a problem that threads may split; none if the chip has none by default."""
     mma = split_mma(spec, target)
     if mma is None or spec.quantized:
         return
@@ -68,22 +69,22 @@ def split_tiles(spec: MatmulSpec, target: Target) -> Iterator[tuple[int, int, in
 
 
 def split_warps(tile: tuple[int, int, int], used: Target) -> int:
-    """Warps that split a tile and add its products."""
+    """The warps that split a tile and add its products."""
     warps = used.mma_warps(*tile[:2])
     assert warps is not None  # of a tile of `split_tiles`
     return warps
 
 
 def stages_sums(tile: tuple[int, int, int], c_bytes: int, used: Target) -> bool:
-    """Whether TMA may store a tile: of f32, ptxas spilled beside 128 registers of sums that come
-    from tensor memory, since all of a thread's go to shared memory as they are."""
+    """Whether TMA may store a tile. With f32 ptxas spilled beside 128 registers of sums that come
+    from tensor memory, since all sums of a thread go to shared memory unconverted."""
     m, n, _ = tile
     sums = m * n // (split_warps(tile, used) * WARP_THREADS)
     return not used.adds_from_tensor_memory or c_bytes < F32_BYTES or sums < STAGED_SUMS
 
 
 def split_cycles(spec: MatmulSpec, tile: tuple[int, int, int], used: Target) -> dict[str, float]:
-    """Cycles that each resource needs for one K tile of one CTA, of tcgen05.mma."""
+    """Cycles for which each resource is busy with one K tile of one CTA, with tcgen05.mma."""
     (m, n, k), chip, form = tile, figures(used), used.mma.splits
     assert chip.tmem_rate is not None and form is not None  # such chips have one, and split
     elements, item = (m + n) * k, form.dtype.bytes

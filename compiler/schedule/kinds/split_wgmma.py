@@ -1,17 +1,17 @@
-"""The estimate of f32 split by threads for wgmma (`passes/lowering/wgmma/split.py`).
+"""The estimate of f32 operands that threads split for wgmma (`passes/lowering/wgmma/split.py`).
 
-    step    MMAs, and then what splits the next tiles: a warpgroup that issues MMAs with A in
-            registers can do nothing else, and warpgroups of a CTA meet in each step. So they add
-            up. A CTA alone waits for itself besides; two share a multiprocessor where they fit
-    round   steps of a CTA, the store of its tile, and what comes before
-    parts   CTAs of the grid that share K write their sums, and the last one reads all
+    step    MMAs, followed by splitting the next tiles: a warpgroup that issues MMAs with A in
+            registers can do nothing else, and the warpgroups of a CTA meet in each step. So both
+            add up. A single CTA also waits for itself; two share a multiprocessor where they fit
+    round   the steps of a CTA, the store of its tile, and what comes before
+    parts   CTAs of the grid that share K write their sums, and the last one reads all of them
 
-The figures are fitted to an H200's times of 24 kernels: tiles of 64x32 to 128x128 of three square
-shapes, of 64x4096x4096 and of 4096x128x4096, with K whole and in two to four parts; NARROW to tiles
-of 64x8 to 128x16 of 1 and 16 rows (docs/split-f32.md).
+The figures are fitted to an H200's times of 24 kernels: tiles of 64x32 to 128x128 for three square
+shapes, for 64x4096x4096 and for 4096x128x4096, with all of K and with two to four parts. NARROW is
+fitted to tiles of 64x8 to 128x16 for 1 and 16 rows (docs/split-f32.md).
 
-Where A and B are exchanged (`swap`), rows of a tile are columns of C: tiles of few columns then
-hold few rows of A.
+Where A and B are exchanged (`swap`), the rows of a tile are columns of C, so that tiles of few
+columns hold few rows of A.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ MMA_ROWS, MMA_DEPTH = 64, 16
 
 
 def is_alone(spec: MatmulSpec) -> bool:
-    """Whether it is a plain product of two matrices of known sizes, with one output."""
+    """Whether the problem is a plain product of two matrices of known sizes, with one output."""
     plain = not (spec.groups or spec.open_sizes or spec.further)
     return plain and spec.batch <= 1 and not spec.grouped_columns
 
 
 def narrow_tiles(spec: MatmulSpec) -> list[tuple[int, int]]:
-    """Tiles of few columns for few rows of A, where A and B may be exchanged."""
+    """Tiles of few columns for few rows of A, if A and B may be exchanged."""
     columns = next((each for each in FEW if spec.m <= each), None)
     if columns is None or not is_alone(spec) or spec.products > 1:
         return []
@@ -57,8 +57,8 @@ def narrow_tiles(spec: MatmulSpec) -> list[tuple[int, int]]:
 def parts_of(
     spec: MatmulSpec, tile: tuple[int, int, int], target: Target, swap: bool = False
 ) -> list[int]:
-    """In how many parts the grid may share K: of plain products, of few tiles, each of many
-    steps."""
+    """The numbers of parts in which the grid may share K: for plain products with few tiles of many
+    steps each."""
     tiles = _tiles(spec, tile, swap)
     if not is_alone(spec) or tiles > target.multiprocessors:
         return [1]
@@ -71,7 +71,7 @@ def _most(target: Target) -> int:
 
 
 def _is_whole(steps: int, parts: int) -> bool:
-    """Whether each part has steps, and enough of them."""
+    """Whether each part has enough steps."""
     each = -(-steps // parts)
     return parts == 1 or (steps // parts >= STEPS_MIN and -(-steps // each) == parts)
 
@@ -85,7 +85,7 @@ def wgmma_us(
     target: Target,
     swap: bool = False,
 ) -> float:
-    """Microseconds of a kernel; TMA stores what is `staged`."""
+    """The microseconds of a kernel; `staged` tiles are stored by TMA."""
     (m, n, k), chip = tile, figures(target)
     least = NARROW * (m // MMA_ROWS) * (k // MMA_DEPTH)
     mma = len(PLAIN_PRODUCTS) * max(MMA_SHARE * 2 * m * n * k / chip.mma_rate, least)
@@ -109,15 +109,15 @@ def wgmma_us(
 def _met(
     spec: MatmulSpec, tile: tuple[int, int, int], parts: int, target: Target, swap: bool
 ) -> float:
-    """Cycles in which parts of K write their sums and the last one reads all."""
+    """Cycles in which parts of K write their sums and the last one reads all of them."""
     figure = part_figures(target)
     sums = min(tile[0], spec.n if swap else spec.m) * tile[1] * PARTIAL_BYTES
     return sums / figure.write + figure.meet + parts * sums / figure.read
 
 
 def _ctas_at_once(tile: tuple[int, int, int], stages: int, target: Target) -> int:
-    """CTAs that share a multiprocessor: by shared memory, and by the registers of a thread; several
-    warpgroups take all of these."""
+    """The CTAs that share a multiprocessor, by shared memory and by the registers of a thread;
+    several warpgroups take all registers."""
     m, n, k = tile
     warpgroups = target.mma_warpgroups(m, n) or 1
     if warpgroups > 1:

@@ -1,9 +1,9 @@
 """The schedule of kernels on CUDA cores: f32 in full precision, and f64.
 
-A tile of C is cut to what a CTA's threads hold in registers. The largest that gives every
-multiprocessor a CTA wins: it reads the least of A and B for each product. For f32 it is one of 128
-threads with 168 registers, of which a multiprocessor has three; one of 256 and 128x128 has it to
-itself and was slower on an H200 (docs/appendix/mma-sync.md).
+The threads of a CTA hold a tile of C in registers. The largest tile with a CTA for every
+multiprocessor is chosen, because it reads the least of A and B per product. For f32 the largest one
+has 128 threads with 168 registers, three of which fit a multiprocessor. One of 256 threads and
+128x128 occupies a multiprocessor alone and was slower on an H200 (docs/appendix/mma-sync.md).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def is_by_threads(spec: MatmulSpec) -> bool:
 
 
 def candidates(spec: MatmulSpec) -> list[tuple[ThreadSchedule, int]]:
-    """Each schedule, the largest tile first, and how many CTAs it has for the matmul."""
+    """Each schedule, the largest tile first, with its number of CTAs for the matmul."""
     matrices = max(1, spec.batch)
     return [
         (
@@ -72,18 +72,18 @@ def candidates(spec: MatmulSpec) -> list[tuple[ThreadSchedule, int]]:
 
 
 def _of_depth(schedule: ThreadSchedule, k: int) -> ThreadSchedule:
-    """The schedule, with half the K of a tile where one would hold all of it.
+    """The schedule, with half the K of a tile if one tile would hold all of K.
 
-    Without a loop ptxas reads the operands of the whole step ahead, and spills; of half it has
-    registers for them.
+    Without a loop ptxas reads the operands of the whole step ahead, and spills; for half of it it
+    has registers.
     """
     m, n, depth = schedule.tile
     return schedule if k > depth else replace(schedule, tile=(m, n, depth // 2))
 
 
 def thread_schedule(spec: MatmulSpec, target: Target) -> ThreadSchedule | LaneSchedule:
-    """Lanes for a row or two of f32, else the largest tile with a CTA for every multiprocessor, or
-    the smallest."""
+    """Lanes for a row or two of f32; otherwise the largest tile with a CTA for every
+    multiprocessor, or the smallest tile."""
     if lanes_take(spec):
         return lane_schedule(spec, target)
     found = candidates(spec)

@@ -1,13 +1,13 @@
-"""Schedules of MMAs whose A are weights that threads widen, with A and B exchanged: of wgmma with
-their times, and of tcgen05.mma (`turned_tensor`).
+"""Schedules with A and B exchanged, so that the MMA's A is a tile of narrow weights that threads
+widen: for wgmma with their times, and for tcgen05.mma (`turned_tensor`).
 
-    step    what the tensor core multiplies, and what threads widen and add beside it: of several
-            warpgroups one multiplies while another one widens, and one alone waits for itself
-    round   steps of a CTA, and the store of its tile; each multiprocessor has one CTA at a time
-    parts   CTAs of the grid that share K add the time in which their sums meet
+    step    what the tensor core multiplies, and what threads widen and add at the same time: of
+            several warpgroups one multiplies while another widens; a single one waits for itself
+    round   the steps of a CTA, and the store of its tile; a multiprocessor has one CTA at a time
+    parts   for CTAs of the grid that share K, the time in which their sums meet
 
-A tile is rows of weights by rows of A. C is stored through shared memory, where TMA can: threads
-have neighbours along M, and would scatter them.
+A tile has rows of weights and columns that are rows of A. C is stored through shared memory where
+TMA can: threads have neighbours along M, and would scatter them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TILES: dict[bool, tuple[tuple[int, int], ...]] = {
     False: ((64, 128), (128, 128), (128, 64), (256, 64), (64, 64)),
     True: ((64, 128), (128, 128)),
 }
-"""Rows and K of a tile: without and with groups."""
+"""Rows and K of a tile, without and with groups."""
 COLUMNS = {False: (64, 128, 256), True: (64, 128, 160)}
 TENSOR_TILES: dict[bool, tuple[tuple[int, int], ...]] = {
     False: ((128, 64), (128, 128), (64, 64), (64, 128)),
@@ -38,7 +38,7 @@ TENSOR_TILES: dict[bool, tuple[tuple[int, int], ...]] = {
 }
 TENSOR_COLUMNS = {False: (64, 128, 256), True: (64, 128, 192)}
 GROUPS_OF_WIDE = 2  # of a step, with more of which ptxas spilled from 192 columns on
-"""The same of tcgen05.mma, of whose products with groups tensor memory has two."""
+"""The same for tcgen05.mma: tensor memory holds two products with groups."""
 FEW, SQUARE = 64, 128  # columns up to which a tile has 64 rows, and up to which it has over 128
 WIDE_BYTES, STAGING_BYTES = 2, 36 * 1024
 STAGES_MIN, STAGES_MAX = 3, 8
@@ -57,12 +57,12 @@ LAUNCH_US = 1.2
 
 @record
 class TurnedSchedule:
-    """A tile of N×M×K elements, the `mma` that multiplies it and the slots of its ring; with
-    `grouped` threads add the products of groups.
+    """A tile of N×M×K elements, the `mma` that multiplies it, and the slots of its ring; with
+    `grouped`, threads add the products of groups.
 
-    CTAs of the grid share a tile, each with one of `parts` of K. With `staged` C is stored through
-    shared memory, where `ahead` pieces of each other operand as large as C come meanwhile; with
-    `persistent` a CTA computes several tiles.
+    CTAs of the grid share a tile, each with one of `parts` parts of K. With `staged`, C is stored
+    through shared memory, where `ahead` pieces of each other operand as large as C are prefetched;
+    with `persistent`, a CTA computes several tiles.
     """
 
     tile: tuple[int, int, int]
@@ -86,7 +86,7 @@ class TurnedSchedule:
 
     @property
     def tensor_core(self) -> str:
-        """The instruction that multiplies, in short."""
+        """The short name of the instruction that multiplies."""
         return "wgmma" if self.mma.startswith("wgmma") else "tcgen05.mma"
 
     def pipeline(self) -> str:
@@ -104,8 +104,8 @@ class TurnedSchedule:
 
 
 def turned_schedules(spec: MatmulSpec, target: Target) -> Iterator[TurnedSchedule]:
-    """All candidates: of one output, whose M one tile covers where a launch says it. Those of wgmma
-    read no operands as large as C: with them nothing was measured."""
+    """All candidates: for one output whose M a single tile covers, if a launch gives M. Those with
+    wgmma read no operands as large as C, since nothing was measured with them."""
     grouped = spec.group_size not in (0, spec.k)
     unit, plain = target.widening_mma(grouped), not (spec.further or spec.neighbours)
     if unit is None or not plain or spec.m < ROWS_MIN or not _by_tma(spec, target):
@@ -128,8 +128,8 @@ def turned_schedules(spec: MatmulSpec, target: Target) -> Iterator[TurnedSchedul
 
 
 def _covers(spec: MatmulSpec, tile: tuple[int, int, int], most: int, used: Target) -> bool:
-    """Whether a tile has columns that its rows are measured with, or tensor memory has, all that a
-    launch of bounded rows may say, and whole groups."""
+    """Whether a tile has the columns with which its rows were measured, or that tensor memory has;
+    covers every M that a launch with bounded rows may give; and has whole groups."""
     rows, n, k = tile
     if used.adds_from_tensor_memory:
         several = spec.group_size and k > GROUPS_OF_WIDE * spec.group_size
@@ -146,7 +146,7 @@ def _covers(spec: MatmulSpec, tile: tuple[int, int, int], most: int, used: Targe
 def _schedule(
     spec: MatmulSpec, tile: tuple[int, int, int], grouped: bool, parts: int, target: Target
 ) -> TurnedSchedule | None:
-    """That of a tile, where its ring fits and its parts have steps enough."""
+    """The schedule of a tile; None if its ring does not fit or its parts have too few steps."""
     steps = -(-spec.k // tile[2])
     used = -(-steps // -(-steps // parts))
     if parts > 1 and (spec.dynamic_m or steps < STEPS_MIN * parts or used != parts):
@@ -167,12 +167,12 @@ def _schedule(
 
 
 def piece_columns(n: int) -> int:
-    """Columns of a piece of a tile of so many, beside which others come ahead."""
+    """The columns of a piece of a tile with this many columns, if further pieces are prefetched."""
     return next(each for each in PIECES if n % each == 0)
 
 
 def beside_bytes(spec: MatmulSpec) -> int:
-    """Of an element of all operands as large as C."""
+    """The bytes per element of all operands as large as C."""
     return sum(DTYPES[dtype].bytes for dtype in spec.beside)
 
 
@@ -196,7 +196,7 @@ def turned_cycles(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) ->
 
 
 def _tensor_cycles(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> float:
-    """The same of tcgen05.mma: a CTA that starts after another one waits until that has left."""
+    """The same with tcgen05.mma: a CTA that follows another one waits until that one has ended."""
     tile, parts = schedule.tile, schedule.parts
     rounds = math.ceil(_ctas(spec, tile, parts) / target.multiprocessors)
     each = tensor_cycles(spec, tile, parts, schedule.stages, target)
@@ -208,7 +208,7 @@ def _tensor_cycles(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -
 
 def _beside_cycles(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> float:
     """Cycles that operands as large as C add: threads read pieces from shared memory, and wait for
-    those that have not come while the MMAs ran (`costs.beside_cycles`)."""
+    those that have not arrived during the MMAs (`costs.beside_cycles`)."""
     if not schedule.ahead:
         return 0
     chip, (rows, n, _) = figures(target), schedule.tile
@@ -220,7 +220,7 @@ def _beside_cycles(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -
 
 
 def _meet(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> float:
-    """Cycles in which parts of K write their sums and the last one reads all."""
+    """Cycles in which parts of K write their sums and the last one reads all of them."""
     parts = figures(target).parts
     if schedule.parts == 1 or parts is None:
         return 0
@@ -239,7 +239,7 @@ def _stage_bytes(spec: MatmulSpec, tile: tuple[int, int, int]) -> int:
 
 
 def _beside_by_tma(spec: MatmulSpec, target: Target) -> bool:
-    """Whether TMA can bring the rows of operands as large as C, of a known M."""
+    """Whether TMA can load the rows of operands as large as C, for a known M."""
     pitches = (spec.n * DTYPES[dtype].bytes for dtype in spec.beside)
     whole = not any(pitch % target.tma_alignment_bytes for pitch in pitches)
     return whole and not spec.dynamic_m

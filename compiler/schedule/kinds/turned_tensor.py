@@ -1,12 +1,12 @@
-"""The estimate of narrow weights converted into tensor memory, for tcgen05.mma. Not measured.
+"""The estimate of narrow weights converted into tensor memory, for tcgen05.mma; not measured.
 
     step     the longest of what the tensor core multiplies, what threads widen, store and hand
              over, and what L2 brings: MMAs of one step run while threads widen the next one's
-    groups   threads add the product of each, which they wait for and read
-    round    steps of a CTA, its first loads, its last MMAs and the store of its tile
+    groups   threads add the product of each group, which they wait for and read
+    round    the steps of a CTA, its first loads, its last MMAs and the store of its tile
 
-Figures of the chip are others' measurements of a B200, with their sources (`tensor_figures`). The
-instructions of a pair of weights are counted in SASS of ptxas 13.5, from the load to the store.
+The chip's figures are others' measurements of a B200, with their sources (`tensor_figures`). The
+instructions per pair of weights are counted in SASS of ptxas 13.5, from the load to the store.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PAIR_INSTRUCTIONS = {
     ("s8", "bf16"): 5.8, ("s8", "f16"): 3.5,
     ("e4m3", "bf16"): 4.5, ("e4m3", "f16"): 1.5, ("e5m2", "bf16"): 4.5, ("e5m2", "f16"): 1.5,
 }  # fmt: skip
-"""By the types of weights and of the other operand."""
+"""By the types of the weights and of the other operand."""
 ISSUE_RATE = 4  # warp instructions a cycle of a multiprocessor
 WIDENED = Figure(1.2, "-", "of what its instructions take: fitted to an H200's wgmma", True)
 MMA_LEAST = Figure(32, "cycles", f"{SEMI}: an MMA with A in tensor memory and N of 64")
@@ -41,8 +41,8 @@ MMA_K, STAGED_BYTES, WIDE_BYTES = 16, 2, 2
 def tensor_cycles(
     spec: MatmulSpec, tile: tuple[int, int, int], parts: int, stages: int, target: Target
 ) -> float:
-    """Cycles of all K steps of a tile of N×M×K elements, where `parts` CTAs share K, from the start
-    of the CTA until it may store."""
+    """Cycles of all K steps of a tile of N×M×K elements if `parts` CTAs share K, from the start of
+    the CTA until it may store."""
     (_, n, k), chip, tensor = tile, figures(target), tensor_figures(target)
     steps = math.ceil(math.ceil(spec.k / k) / parts)
     mma = k / MMA_K * max(n / 2, MMA_LEAST) + tensor.mma_batch
@@ -62,7 +62,7 @@ def stored_cycles(tile: tuple[int, int, int], staged: bool, target: Target) -> f
 
 
 def _threads(spec: MatmulSpec, tile: tuple[int, int, int], chip: ChipFigures) -> float:
-    """Of a step what threads do one after another: wait, widen, store, meet, and add groups."""
+    """What threads do in a step, one after another: wait, widen, store, meet, and add groups."""
     rows, n, k = tile
     pairs = rows * k / 2 / WARP_THREADS
     widen = pairs * PAIR_INSTRUCTIONS[spec.b_dtype, spec.a_dtype] / ISSUE_RATE * WIDENED

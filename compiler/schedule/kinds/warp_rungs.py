@@ -1,11 +1,11 @@
-"""The estimate of any pipeline of mma.sync, also of one that would not be chosen.
+"""The estimate of any mma.sync pipeline, also of one that would not be chosen.
 
 `warp_schedule` knows rings of swizzled tiles. The first rungs of a ladder have neither:
 
     no swizzle   a row of a tile is written in as many passes over the banks as it has conflicts
-    no ring      every step waits for its own tiles: a latency more, which only other CTAs hide
+    no ring      every step waits for its own tiles: one more latency, which only other CTAs hide
 
-That threads copy tiles through their registers, or by cp.async, makes no difference here.
+Whether threads copy tiles through their registers or by cp.async makes no difference here.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ KNOWN = {
     *("normalize", "tiling", "copy-insertion", "swizzle-selection", "epilogue-staging"),
     "pipelining",
 }
-"""Passes whose kernels the estimate describes."""
+"""The passes whose kernels the estimate describes."""
 
 Passes = Sequence[tuple[str, Mapping[str, str]]]
 
 
 def predict_warps(spec: MatmulSpec, passes: Passes, target: Target) -> WarpEstimate | None:
-    """Of the kernel that passes, by name with options, make; None where it is not described.
+    """The estimate of the kernel that the passes make, given by name with options; None if it is
+    not described.
 
-    Other MMAs than the chip's own are not, nor what a pass chooses by itself.
+    Not described are MMAs other than the chip's own, and options that a pass chooses by itself.
     """
     calls = dict(passes)
     own = is_by_warps(target) and spec.a_dtype in target.mma.operands
@@ -58,7 +59,7 @@ def predict_warps(spec: MatmulSpec, passes: Passes, target: Target) -> WarpEstim
 
 
 def _schedule(calls: Mapping[str, Mapping[str, str]], target: Target) -> WarpSchedule | None:
-    """The schedule that the options of passes name; None where they leave it to a pass."""
+    """The schedule that the options of the passes name; None if they leave something to a pass."""
     tiling, stages = calls.get("tiling", {}), calls.get("pipelining", {"stages": "1"})
     if tiling.get("mma", "auto") not in ("auto", target.mma.name):
         return None
@@ -74,7 +75,7 @@ def _schedule(calls: Mapping[str, Mapping[str, str]], target: Target) -> WarpSch
 
 
 def _conflict_cycles(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> float:
-    """Cycles in which a step's tiles are written, beyond those without a conflict."""
+    """The cycles that bank conflicts add to writing a step's tiles."""
     m, n, k = schedule.tile
     item = DTYPES[spec.a_dtype].bytes
     cycles = 0.0

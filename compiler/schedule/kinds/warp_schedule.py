@@ -1,17 +1,17 @@
 """The schedule of kernels with mma.sync.
 
-    step    the longest of what its MMAs, its fragments and what it asks L2 for take, and a part of
+    step    the longest of what its MMAs, its fragments and its requests to L2 take, and a share of
             the others
     round   the CTAs that share a multiprocessor at once: K steps × their steps one after another,
-            or one and its latency where that is longer
+            or one CTA and its latency if that is longer
     least   the rounds of the busiest multiprocessor, then the largest tile and the deepest ring
 
-C goes through shared memory where its rows are pairs of elements. CTAs take tiles in groups where C
-has many of them along M. Where the chip has TMA and it can address A and B, a role loads them.
+C goes through shared memory if its rows are pairs of elements. CTAs take tiles in bands if C has
+many of them along M. If the chip has TMA and it can address A and B, a role loads them.
 
-Figures are those of data sheets. Latency, what is hidden, staging and order fit the times of the
-same kernels on an H100 and an H200 (docs/appendix/mma-sync.md); nothing was measured on the chips
-themselves.
+The figures are those of data sheets. Latency, what is hidden, staging and order are fitted to times
+of the same kernels on an H100 and an H200 (docs/appendix/mma-sync.md); nothing was measured on the
+chips themselves.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ THREAD_RATE = 128
 
 @record
 class Splitting:
-    """What f32 takes that is split: MMAs for one, the bytes of an element of theirs, instructions
-    for an element of a fragment, and for each sum of an MMA, and K of an MMA."""
+    """What splitting f32 takes: the MMAs per product, the bytes of their elements, instructions per
+    element of a fragment and per sum of an MMA, and K of an MMA."""
 
     mmas: int
     mma_bytes: int
@@ -67,13 +67,13 @@ class Splitting:
 SPLITTING: dict[str, Splitting] = dict(
     zip(SPLITS, (Splitting(3, 4, 3, 1, 8), Splitting(9, 2, 11, 5, 16)), strict=True)
 )
-"""Of bf16x9 an element takes two subtractions, products, cuts and half of four conversions, and
-three to tell whether it is a number; a sum takes four products."""
+"""For bf16x9, an element takes two subtractions, products, truncations and half of four
+conversions, and three instructions to tell whether it is a number; a sum takes four products."""
 MMA_SYNC_SHARE = {"sm_90a": 0.62, "sm_100a": 0.25}
-"""What mma.sync reaches of the rate of the chip's own MMA (Luo et al., Benchmarking and Dissecting
-the Nvidia Hopper GPU Architecture, arXiv 2402.13499; of sm_100a assumed)."""
+"""The share of the rate of the chip's own MMA that mma.sync reaches (Luo et al., Benchmarking and
+Dissecting the Nvidia Hopper GPU Architecture, arXiv 2402.13499; assumed for sm_100a)."""
 MEASURED = {("sm_90a", "bf16x9"): 1.9}
-"""How many times as long as estimated an H200 took, 1.7 to 2.1 of five shapes: what wgmma is
+"""How many times as long as estimated an H200 took, 1.7 to 2.1 in five shapes: what wgmma is
 compared with."""
 OTHER_REGISTERS = 82  # of a thread, beside its sums: fragments and addresses
 
@@ -82,10 +82,10 @@ OTHER_REGISTERS = 82  # of a thread, beside its sums: fragments and addresses
 class WarpSchedule:
     """A tile of M×N×K elements, the warps that share it, and the slots of its ring.
 
-    `staged` sums go through shared memory; `grouped` tiles share more operands in L2. With `roles`
-    a warp of its own loads tiles by TMA, and TMA stores what is staged, `columns` at a time. `mma`
-    is an MMA for which all warps split tiles (`split_schedule`), none where each multiplies by
-    itself; CTAs of the grid may then share K in `parts`, and A and B may be exchanged (`swap`).
+    `staged` sums go through shared memory; `grouped` tiles share more operands in L2. With `roles`,
+    a separate warp loads tiles by TMA, and TMA stores what is staged, `columns` at a time. `mma` is
+    an MMA for which all warps split tiles (`split_schedule`); without it each warp multiplies by
+    itself. CTAs of the grid may then share K in `parts`, and A and B may be exchanged (`swap`).
     """
 
     tile: tuple[int, int, int]
@@ -128,25 +128,27 @@ class WarpSchedule:
         return "" if self.columns is None else f"{{columns={self.columns}}}"
 
     def staging_bytes(self, c_bytes: int) -> int:
-        """Shared memory of the buffers that TMA stores; others lie where operands lay."""
+        """Shared memory of the buffers from which TMA stores; others reuse the memory of
+        operands."""
         return TMA_BUFFERS * self.tile[0] * (self.columns or 0) * c_bytes
 
 
 @record
 class WarpEstimate:
-    """Microseconds of one schedule, and `bound`: what limits a step or the whole."""
+    """The microseconds of one schedule, and `bound`: what limits a step or the whole kernel."""
 
     total_us: float
     bound: str
 
 
 def is_by_warps(target: Target) -> bool:
-    """Whether the chip's own MMA is one that warps issue by themselves."""
+    """Whether the chip's own MMA is one that each warp issues by itself."""
     return target.mma.issuer == WARP
 
 
 def candidates(spec: MatmulSpec, target: Target) -> list[tuple[WarpSchedule, float]]:
-    """Each schedule with its microseconds by estimate, the least first; of equals the largest."""
+    """Each schedule with its estimated microseconds, the fastest first; among equals the largest
+    tile."""
     item, c_bytes = DTYPES[spec.a_dtype].bytes, DTYPES[spec.outputs[0]].bytes
     found = []
     for (m, n), k_bytes in itertools.product(TILES, K_BYTES):
@@ -169,7 +171,7 @@ def candidates(spec: MatmulSpec, target: Target) -> list[tuple[WarpSchedule, flo
 
 
 def _split_candidates(spec: MatmulSpec, target: Target) -> Iterator[WarpSchedule]:
-    """Those whose tiles all warps split, where TMA can load A and B."""
+    """The schedules whose tiles all warps split, if TMA can load A and B."""
     item, c_bytes = DTYPES[spec.a_dtype].bytes, DTYPES[spec.outputs[0]].bytes
     mma = split_mma(spec, target)
     if mma is None:
@@ -208,7 +210,8 @@ def _split_tiles(
 
 
 def _parts(spec: MatmulSpec, one: WarpSchedule, target: Target) -> list[int]:
-    """In how many parts the grid may share K; the last CTA stores a tile from registers."""
+    """The numbers of parts in which the grid may share K; the last CTA stores a tile from
+    registers."""
     if target.using(one.mma).adds_from_tensor_memory:
         return [1]
     found = parts_of(spec, one.tile, target, one.swap)
@@ -218,10 +221,10 @@ def _parts(spec: MatmulSpec, one: WarpSchedule, target: Target) -> list[int]:
 def _one_stage(
     spec: MatmulSpec, target: Target, tile: tuple[int, int, int], warps: tuple[int, int]
 ) -> list[WarpSchedule]:
-    """All but the ring: roles where TMA can load A and B, order, and how C is stored.
+    """Everything but the ring: roles if TMA can load A and B, the order, and how C is stored.
 
-    TMA stores whole units of a row, from memory that the ring could have, too; without roles
-    threads store what is whole pairs, from memory of the ring.
+    TMA stores whole units of a row, from memory that the ring could have, too. Without roles,
+    threads store whole pairs, from the memory of the ring.
     """
     problem = Problem.of(spec, target)
     roles = target.async_agents and problem.by_tma("a") and problem.by_tma("b")
@@ -238,13 +241,13 @@ def _one_stage(
 
 
 def _order(found: tuple[WarpSchedule, float]) -> tuple[float, int, int]:
-    """The least time first; of equals the largest tile of C, then the deepest ring."""
+    """By time; among equals the largest tile of C, then the deepest ring."""
     (m, n, _), stages = found[0].tile, found[0].stages
     return found[1], -m * n, -stages
 
 
 def warp_schedule(spec: MatmulSpec, target: Target) -> WarpSchedule:
-    """The fastest by estimate."""
+    """The fastest schedule by the estimate."""
     found = candidates(spec, target)
     if not found:
         raise CompileError(f"schedule: a tile must fit {target.chip}, got none for {spec.a_dtype}")
@@ -252,7 +255,7 @@ def warp_schedule(spec: MatmulSpec, target: Target) -> WarpSchedule:
 
 
 def estimate_us(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> float:
-    """Microseconds of the waves, at least those in which DRAM moves everything once."""
+    """The microseconds of the waves, and at least those in which DRAM moves everything once."""
     if schedule.mma and not target.using(schedule.mma).adds_from_tensor_memory:
         return _wgmma_us(spec, schedule, target)
     busy = step_cycles(spec, schedule, target)
@@ -268,7 +271,7 @@ def _wgmma_us(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> float
 
 
 def _dram_us(spec: MatmulSpec, target: Target) -> float:
-    """Microseconds in which DRAM moves everything once."""
+    """The microseconds in which DRAM moves everything once."""
     item, result = DTYPES[spec.a_dtype].bytes, DTYPES[spec.outputs[0]].bytes
     columns = spec.products * spec.n
     moved = (spec.m + columns) * spec.k * item + spec.m * spec.n * result
@@ -299,8 +302,8 @@ def step_cycles(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> dic
 
 
 def _split_instructions(schedule: WarpSchedule, elements: float, split: Splitting) -> float:
-    """Of a step where f32 is split: those for the elements of fragments, and for each of C and the
-    K of each MMA, which add what the MMAs gave."""
+    """The instructions of a step that splits f32: for the elements of fragments, and for each
+    element of C and K of each MMA, which add what the MMAs gave."""
     m, n, k = schedule.tile
     return split.instructions * elements + split.additions * m * n * k / split.depth
 
@@ -312,7 +315,8 @@ def estimate(
     busy: Mapping[str, float],
     latency: float,
 ) -> WarpEstimate:
-    """Of steps in which each resource is busy so long, and that last `latency` cycles more."""
+    """The estimate for steps in which each resource is busy for the given cycles, and that last
+    `latency` cycles longer."""
     (m, n, k), chip = schedule.tile, figures(target)
     item, result = DTYPES[spec.a_dtype].bytes, DTYPES[spec.outputs[0]].bytes
     columns = spec.products * spec.n  # of the sums, as a tile's
@@ -337,7 +341,7 @@ def estimate(
 
 
 def _ctas_at_once(schedule: WarpSchedule, target: Target, item: int, c_bytes: int) -> int:
-    """CTAs that shared memory and registers of a multiprocessor have room for."""
+    """The CTAs for which shared memory and registers of a multiprocessor have room."""
     m, n, k = schedule.tile
     threads = WARP_THREADS * math.prod(schedule.warps)
     others = ROLE_REGISTERS if schedule.roles else OTHER_REGISTERS

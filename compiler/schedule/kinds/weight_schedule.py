@@ -1,18 +1,18 @@
 """The schedule of products with narrow weights, by the estimated time of each tile.
 
-    step    the longest of what warps issue, what shared memory and L2 move and what the tensor core
-            multiplies
+    step    the longest of what warps issue, what shared memory and L2 move, and what the tensor
+            core multiplies
     round   the CTAs that share a multiprocessor at once: K steps × their steps one after another,
-            or the latency of one warp's loads and MMAs where that is longer
-    parts   CTAs of the grid that share K add the time in which their sums meet
+            or the latency of one warp's loads and MMAs if that is longer
+    parts   for CTAs of the grid that share K, the time in which their sums meet
     least   at least the time in which DRAM reads the weights and scales
 
-For many rows Hopper has wgmma, which takes weights from registers, and Blackwell tcgen05.mma, which
-takes them from tensor memory (`turned_schedule`).
+For many rows, Hopper has wgmma, which takes weights from registers, and Blackwell tcgen05.mma,
+which takes them from tensor memory (`turned_schedule`).
 
-With few rows of C nearly all that is read is weights. Then a tile has as many rows as there are,
-and columns enough that all multiprocessors have some. Where the chip has TMA and it can address A
-and B, a role loads them.
+If C has few rows, nearly everything that is read is weights. Then a tile has as many rows as there
+are, and few enough columns that all multiprocessors have some. If the chip has TMA and it can
+address A and B, a role loads them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MMA = 16, 8, 16
 # Fitted to an H200's times of 280 kernels of 22 products, M of 1 to 4096, within 11 %.
 ISSUE_RATE = 1.7  # instructions a cycle of a multiprocessor
 PAIR_INSTRUCTIONS = {"s4": 4, "u4": 4, "s8": 6, "e4m3": 5, "e5m2": 5}
-"""Of a pair of weights, with its load, in SASS."""
+"""Instructions per pair of weights, with its load, in SASS."""
 PAIR_LOAD_CYCLES = 1.9  # of shared memory, for a warp
 STEP_INSTRUCTIONS = 26  # of a warp: waits, addresses and scales
 SLICE_LATENCY, MMA_LATENCY, STEP_LATENCY = 54, 10, 80  # cycles of a warp
@@ -58,10 +58,10 @@ RINGS = (3, 4, 6, 8)
 
 @record
 class WeightSchedule:
-    """A tile of M×N×K elements, the warps that share it and the slots of its ring.
+    """A tile of M×N×K elements, the warps that share it, and the slots of its ring.
 
-    With `roles` a warp of its own loads tiles by TMA. CTAs of the grid share a tile, each with one
-    of `parts` of K.
+    With `roles`, a separate warp loads tiles by TMA. CTAs of the grid share a tile, each with one
+    of `parts` parts of K.
     """
 
     tile: tuple[int, int, int]
@@ -92,7 +92,7 @@ class WeightSchedule:
 
 @record
 class WeightEstimate:
-    """What a schedule takes, in microseconds; what bounds it, and what DRAM alone would take."""
+    """The microseconds of a schedule, what bounds it, and the time of DRAM alone."""
 
     schedule: WeightSchedule | TurnedSchedule
     total_us: float
@@ -101,15 +101,15 @@ class WeightEstimate:
 
 
 def weight_schedule(spec: MatmulSpec, target: Target) -> WeightSchedule | TurnedSchedule:
-    """The fastest by estimate."""
+    """The fastest schedule by the estimate."""
     return estimates(spec, target)[0].schedule
 
 
 def estimates(spec: MatmulSpec, target: Target) -> list[WeightEstimate]:
-    """All candidates, the one that is taken first, then by time.
+    """All candidates, the chosen one first, then by time.
 
-    Those within `MARGIN` of the fastest count as equal: of them the largest tile reads A the
-    fewest times, then the deepest ring.
+    Those within `MARGIN` of the fastest count as equal. Among them the largest tile, which reads A
+    the fewest times, is chosen, then the deepest ring.
     """
     broken = weight_type(target, spec.b_dtype)
     if broken:
@@ -132,7 +132,7 @@ def estimates(spec: MatmulSpec, target: Target) -> list[WeightEstimate]:
 
 
 def dram_bytes(spec: MatmulSpec) -> float:
-    """Of one product: weights, their scales and zero points, A and C."""
+    """Bytes of one product: weights, their scales and zero points, A and C."""
     weights = spec.n * spec.k * DTYPES[spec.b_dtype].bits / 8
     groups = spec.n * spec.k // spec.group_size if spec.group_size else 0
     of_group = DTYPES[spec.scale_dtype].bytes + spec.zero_points if groups else 0
@@ -162,7 +162,7 @@ def _candidates(spec: MatmulSpec, target: Target) -> list[WeightSchedule]:
 
 
 def _may_split(spec: MatmulSpec, tile: tuple[int, int, int], parts: int, target: Target) -> bool:
-    """Whether each part has a few steps, and not too many CTAs share L2; of one output."""
+    """Whether each part has several steps, and not too many CTAs share L2; for a single output."""
     m, n, k = tile
     ctas = -(-spec.m // m) * -(-spec.n // n) * parts
     steps = -(-spec.k // k)
@@ -173,7 +173,7 @@ def _may_split(spec: MatmulSpec, tile: tuple[int, int, int], parts: int, target:
 
 
 def _stages(spec: MatmulSpec, tile: tuple[int, int, int], parts: int, target: Target) -> list[int]:
-    """Depths of rings that shared memory has room for, no deeper than there are steps."""
+    """The depths of rings for which shared memory has room, no deeper than there are steps."""
     bits, steps = DTYPES[spec.b_dtype].bits, -(-spec.k // tile[2] // parts)
     room = (target.shared_bytes - RESERVED_BYTES) // stage_bytes(tile, bits)
     most = min(STAGES_MAX, steps, room)
@@ -182,8 +182,8 @@ def _stages(spec: MatmulSpec, tile: tuple[int, int, int], parts: int, target: Ta
 
 
 def fits_registers(spec: MatmulSpec, tile: tuple[int, int, int], warps: int) -> bool:
-    """Whether threads can hold the sums of a group beside those of all, where there are scales, and
-    the scales of a step."""
+    """Whether threads can hold the sums of a group in addition to the total sums, if there are
+    scales, and the scales of a step."""
     if not spec.group_size:
         return True
     m, n, k = tile
@@ -192,7 +192,7 @@ def fits_registers(spec: MatmulSpec, tile: tuple[int, int, int], warps: int) -> 
 
 
 def stage_bytes(tile: tuple[int, int, int], bits: int) -> int:
-    """Of a slot: a tile of A and one of weights."""
+    """Bytes of a slot: a tile of A and one of weights."""
     m, n, k = tile
     return m * k * WIDE_BYTES + n * k * bits // 8
 
@@ -231,7 +231,7 @@ def _estimate(spec: MatmulSpec, schedule: WeightSchedule, target: Target) -> Wei
 
 
 def _turned(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> WeightEstimate:
-    """That of wgmma or tcgen05.mma with exchanged operands."""
+    """The estimate of a schedule of wgmma or tcgen05.mma with exchanged operands."""
     chip = figures(target)
     work_us = turned_cycles(spec, schedule, target) / (chip.clock * 1e3) + LAUNCH_US
     dram_us = dram_bytes(spec) / chip.dram_rate
@@ -241,7 +241,7 @@ def _turned(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> Weigh
 
 
 def _gather_cycles(spec: MatmulSpec, schedule: WeightSchedule, target: Target) -> float:
-    """Cycles in which parts of K write their sums and the last one reads all."""
+    """Cycles in which parts of K write their sums and the last one reads all of them."""
     parts = figures(target).parts
     if schedule.parts == 1 or parts is None:
         return 0
@@ -251,7 +251,7 @@ def _gather_cycles(spec: MatmulSpec, schedule: WeightSchedule, target: Target) -
 
 
 def _busy(spec: MatmulSpec, schedule: WeightSchedule, target: Target) -> dict[str, float]:
-    """Cycles that each resource needs for one K tile of one CTA."""
+    """Cycles for which each resource is busy with one K tile of one CTA."""
     (m, n, k), chip = schedule.tile, figures(target)
     bits, (along_m, along_n) = DTYPES[spec.b_dtype].bits, schedule.warps
     pairs = along_m * n * k // 2 // WARP_THREADS  # that each warp along M widens by itself
@@ -271,7 +271,7 @@ def _busy(spec: MatmulSpec, schedule: WeightSchedule, target: Target) -> dict[st
 
 
 def _ctas_at_once(spec: MatmulSpec, schedule: WeightSchedule, target: Target) -> int:
-    """CTAs that shared memory and registers of a multiprocessor have room for."""
+    """The CTAs for which shared memory and registers of a multiprocessor have room."""
     (m, n, _), warps = schedule.tile, math.prod(schedule.warps)
     sums = m * n // (WARP_THREADS * warps) * (2 if spec.group_size else 1)
     registers = WARP_THREADS * (warps + schedule.roles) * (sums + REGISTERS)

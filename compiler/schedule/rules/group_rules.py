@@ -10,12 +10,12 @@ GROUP_COLUMNS = 256  # of 64 rows of one of several tiles of a group
 GROUP_STAGES = 4
 MMA_ROWS = 64  # of the smaller MMA of a tensor memory
 LEVEL_ROWS, LEVEL_K = range(256, 769), 5120
-"""Of groups on average, and the least K, for tiles of equal height: an H200 took 1 to 11 % less
-for ragged groups of 256 and 512 rows than by other tiles, and 1 to 3 % more for those of 1024 and
-more. With a K of 2048 to 3072 it took from 4 % less to 2 % more, and of even groups up to 9 % more.
-"""
+"""Average rows per group and least K for which tiles of equal height are chosen. An H200 took 1 to
+11 % less for ragged groups of 256 and 512 rows than with other tiles, and 1 to 3 % more for groups
+of 1024 rows and more. With K from 2048 to 3072 it took from 4 % less to 2 % more, and with even
+groups up to 9 % more."""
 LEVEL_TILE, LEVEL_BYTES = (256, 128), 128
-"""Columns of C, rows of groups, and bytes of K of such a tile."""
+"""Columns of C, rows of a group, and bytes of K of such a tile."""
 LEVEL = Schedule(
     tile=(*LEVEL_TILE, 0),
     stages=4,
@@ -28,8 +28,8 @@ LEVEL = Schedule(
 
 
 def group_columns(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Of tiles of 64 rows, of which groups have several, those of fewer columns than 256 took up to
-    18 % longer on an H100."""
+    """Among tiles of 64 rows of which groups have several, those with fewer than 256 columns took
+    up to 18 % longer on an H100."""
     m, n, _ = schedule.tile
     least = min(GROUP_COLUMNS, problem.n)
     plain = not problem.adds_products and problem.products == 1 and target.issuers_store
@@ -39,8 +39,9 @@ def group_columns(problem: Problem, schedule: Schedule, target: Target) -> str |
 
 
 def group_ring(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Of groups of few rows tiles of 64x256 in turns took up to 5 % less with four stages than with
-    five, on an H100 and an H200: DRAM is the limit, and reads ahead only keep more of L2."""
+    """For groups of few rows, ping-pong tiles of 64x256 took up to 5 % less with four stages than
+    with five, on an H100 and an H200: DRAM is the limit, and reading further ahead only occupies
+    more of L2."""
     m, n, _ = schedule.tile
     few = problem.cut and schedule.ping_pong and m == MMA_ROWS and n >= GROUP_COLUMNS
     if not few or schedule.stages <= GROUP_STAGES:
@@ -49,8 +50,8 @@ def group_ring(problem: Problem, schedule: Schedule, target: Target) -> str | No
 
 
 def group_height(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """A group as high as the grid is the order along M, but where it begins anew with each of the
-    problem's groups."""
+    """A band of tiles as high as the grid equals the order along M, unless bands begin anew with
+    each group."""
     rows, _ = problem.grid(schedule)
     if schedule.order != "grouped" or schedule.group < rows or problem.grouped == "m":
         return None
@@ -58,20 +59,21 @@ def group_height(problem: Problem, schedule: Schedule, target: Target) -> str | 
 
 
 def group_order(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Matrices of groups are read once where tiles are computed group by group."""
+    """The matrices of groups are read once if tiles are computed group by group."""
     if problem.grouped != "m" or schedule.scheduler != "static" or schedule.order == "grouped":
         return None
     return f"tiles {schedule.raster} are not computed group by group"
 
 
 def level_schedule(problem: Problem) -> Schedule:
-    """The one schedule of equally high tiles that is looked at: by 8 rows, 256 columns of C."""
+    """The single candidate with tiles of equal height: 256 columns of C, and rows of a group in
+    steps of 8."""
     return LEVEL.but(tile=(*LEVEL_TILE, LEVEL_BYTES // problem.element_bytes))
 
 
 def level_tiles(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Tiles of equal height are those of groups of rows, by wgmma, and pay where a group has few of
-    them and each takes long. They are chosen with outputs and epilogues as they were measured."""
+    """Tiles of equal height exist for groups of rows with wgmma. They pay if a group has few tiles
+    that each take long, and are chosen with the outputs and epilogues that were measured."""
     if not schedule.level:
         return None
     several = problem.products > 1 or problem.adds_products or problem.gathered

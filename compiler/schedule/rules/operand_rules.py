@@ -15,8 +15,9 @@ def operand_layout(problem: Problem, schedule: Schedule, target: Target) -> str 
 
 
 def narrow_rows(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """A tile wider than the widest swizzle must not need a narrower one: its rows cost as much.
-    Half of it will do on Hopper, whose estimate counts such rows (`narrow_row`)."""
+    """A tile wider than the widest swizzle must not need a narrower one, whose rows would cost as
+    much. Half of the widest is allowed on Hopper, where the estimate counts such rows
+    (`narrow_row`)."""
     widest = max(SPAN_BYTES.values())
     least = widest if target.has_tensor_memory else widest // 2
     for name, layout in zip("ab", problem.layouts(schedule), strict=True):
@@ -52,7 +53,7 @@ def tma_row_pitch(problem: Problem, schedule: Schedule, target: Target) -> str |
 
 
 def multicast_slice(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """What each peer loads of a shared tile must be whole rows of it, as many as others load."""
+    """What each CTA loads of a shared tile must be whole rows of it, as many as the others load."""
     cluster_m, cluster_n = schedule.cluster
     sharers = cluster_m // 2 if schedule.pair else cluster_m
     peers_of = cluster_n, max(sharers, 1)

@@ -1,7 +1,7 @@
-"""The constraints on a schedule: each has a name and a function that explains a violation.
+"""The constraints on a schedule: each has a name, and a function that explains a violation.
 
-What a pass would refuse is refused by the pass's own rule (`dialects/legality.py`). The others are
-about waste: they refuse what another candidate does with less.
+What a pass would refuse is refused by the pass's own rule (`dialects/legality.py`). The other rules
+avoid waste: they refuse a candidate if another one does the same with less.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Broken = tuple[str, str]  # a rule's name, and how it is broken
 
 
 def accumulator_registers(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """A thread may hold only so much of an accumulator that is kept in registers."""
+    """A thread may hold only a limited part of an accumulator in registers."""
     m, n, _ = schedule.tile
     warpgroups = target.mma_warpgroups(m, n)
     if warpgroups is None:
@@ -104,7 +104,7 @@ def idle_cta(problem: Problem, schedule: Schedule, target: Target) -> str | None
 
 
 def split_refusal(problem: Problem, target: Target) -> str | None:
-    """Why CTAs of a cluster share no tile, or None where they may."""
+    """Why CTAs of a cluster may not share a tile; None if they may."""
     if problem.grouped:
         return "K is not split where rows or K are grouped"
     if problem.further_bytes:
@@ -117,7 +117,8 @@ def split_refusal(problem: Problem, target: Target) -> str | None:
 
 
 def split_parts(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """K is split where tiles are few and each part is long, if the chip's figures know its cost."""
+    """K is split in a cluster if tiles are few and each part is long, and the chip's figures know
+    the cost."""
     parts, (m, n) = schedule.split_k, problem.tiles(schedule)
     if parts == 1:
         return None
@@ -142,7 +143,7 @@ def split_parts(problem: Problem, schedule: Schedule, target: Target) -> str | N
 
 
 def grid_parts(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """K is split over the grid where tiles are few, each part is long, and L2 keeps the sums."""
+    """K is split over the grid if tiles are few, each part is long, and L2 can hold the sums."""
     parts, (m, n) = schedule.split_grid, problem.grid(schedule)
     if parts == 1:
         return None
@@ -173,14 +174,15 @@ def grid_parts(problem: Problem, schedule: Schedule, target: Target) -> str | No
 
 
 def split_alone(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Tiles that a cluster shares are computed once each."""
+    """With a split K, each cluster, or each group of CTAs of the grid, computes a single tile."""
     if schedule.split_k * schedule.split_grid == 1 or schedule.scheduler == "none":
         return None
     return f"a split K has one tile a cluster, got scheduler {schedule.scheduler}"
 
 
 def wasted_tile(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """No axis may be covered by a smaller tile, in which groups are reduced as well."""
+    """No axis may be covered by a smaller tile that keeps the groups of a reduction whole as
+    well."""
     extents = (problem.most_rows, problem.n, problem.k)
     for number, (axis, extent, size) in enumerate(zip("MNK", extents, schedule.tile, strict=True)):
         if size <= extent:
@@ -199,7 +201,7 @@ def wasted_tile(problem: Problem, schedule: Schedule, target: Target) -> str | N
 
 
 def _with_extent(schedule: Schedule, number: int, extent: int) -> Schedule:
-    """The schedule with another tile along an axis."""
+    """The schedule with another tile size along an axis."""
     m, n, k = (extent if at == number else size for at, size in enumerate(schedule.tile))
     return replace(schedule, tile=(m, n, k))
 
@@ -244,8 +246,8 @@ def grid_extent(problem: Problem, schedule: Schedule, target: Target) -> str | N
 
 
 def reduced_groups(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Threads have whole groups of neighbours that the epilogue reduces: in tensor memory of 64
-    rows, each of half the columns."""
+    """A thread must have whole groups of the neighbours that the epilogue reduces. In tensor memory
+    with 64 rows, each thread has half of the columns."""
     halved = target.has_tensor_memory and target.mma_rows(schedule.tile[0]) == MMA_ROWS
     wanted = problem.neighbours * problem.products * (2 if halved else 1)
     if not problem.neighbours or schedule.tile[1] % wanted == 0:
@@ -280,7 +282,7 @@ CLUSTER_RULES: tuple[Rule, ...] = (
     added_cluster,
 )
 ROOM_RULES: tuple[Rule, ...] = (idle_cta, split_parts, tma_row_pitch)
-"""Those that the bounds of a sharing take for granted."""
+"""The rules that the bounds of a sharing take for granted."""
 SHARING_RULES = tuple(rule for rule in CLUSTER_RULES if rule not in OPERAND_RULES + ROOM_RULES)
 AGENT_RULES: tuple[Rule, ...] = (
     split_alone,
@@ -290,7 +292,7 @@ AGENT_RULES: tuple[Rule, ...] = (
     resident_clusters,
     alternating_consumers,
 )
-"""Those that ask of an order only who hands out tiles, and to how many consumers."""
+"""The rules that only ask of an order which agent hands out tiles, and to how many consumers."""
 RASTER_RULES: tuple[Rule, ...] = (group_height, group_order, grid_extent)
 SCHEDULER_RULES = AGENT_RULES + RASTER_RULES
 STAGING_RULES: tuple[Rule, ...] = (staged_store, pieces_ahead, added_staging)
@@ -324,9 +326,9 @@ STEPS: tuple[tuple[tuple[Rule, ...], Callable[[Schedule], Hashable]], ...] = (
 
 
 def broken_rule(problem: Problem, schedule: Schedule, target: Target) -> Broken | None:
-    """(name, how) of the first rule that the schedule breaks, or None.
+    """The name of the first rule that the schedule breaks, and how; None if it keeps all.
 
-    Tiles of equal height keep the rules of whole ones as large.
+    Tiles of equal height must keep the rules of the corresponding ordinary tiles.
     """
     if schedule.level:
         broken = _first_broken((level_tiles,), problem, schedule, target)
@@ -336,7 +338,8 @@ def broken_rule(problem: Problem, schedule: Schedule, target: Target) -> Broken 
 
 
 def broken_rules(problem: Problem, target: Target) -> Callable[[Schedule], Broken | None]:
-    """`broken_rule` for many schedules: a step's rules are asked once for what is settled there."""
+    """`broken_rule` for many schedules: the rules of a step are asked once for what that step
+    settles."""
     steps = [(rules, settled_by, {}) for rules, settled_by in STEPS]
 
     def broken(schedule: Schedule) -> Broken | None:

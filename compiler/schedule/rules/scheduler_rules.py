@@ -14,17 +14,18 @@ WIDE_CLUSTER = 4  # CTAs
 
 
 def launch_control(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Cluster launch control is for chips that have it."""
+    """Cluster launch control needs a chip that has it."""
     return legality.launch_control(target) if schedule.scheduler == "clc" else None
 
 
 def one_wave(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Persistence needs more tiles than CTAs run at once; then groups have it, wide clusters don't.
+    """Persistence needs more tiles than CTAs run at once. Then groups must be persistent, and wide
+    clusters may not be.
 
-    The next cluster of four CTAs waits until so many places of one GPC are free: on an H200 each of
-    43 such schedules was slower than others of its problem, by 5 to 112 %. CTAs of one tile were by
-    14 to 39 % of groups of 64 and 128 rows, and by 11 and 17 % of groups a third of which had none:
-    CTAs without a row multiply all the same.
+    The next cluster of four CTAs waits until that many places of one GPC are free: on an H200 each
+    of 43 such schedules was slower than others of its problem, by 5 to 112 %. CTAs with one tile
+    each were slower by 14 to 39 % for groups of 64 and 128 rows, and by 11 and 17 % for groups a
+    third of which had no rows: CTAs without a row multiply all the same.
     """
     ctas, slots = problem.ctas(schedule), resident_ctas(schedule, target)
     if schedule.scheduler == "none":
@@ -41,7 +42,7 @@ def one_wave(problem: Problem, schedule: Schedule, target: Target) -> str | None
 
 
 def resident_clusters(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Clusters that take a static share of the tiles must all find room at once."""
+    """Clusters that take a static share of the tiles must all run at once."""
     size = schedule.cluster_size
     launched, resident = target.multiprocessors // size, resident_ctas(schedule, target) // size
     if schedule.scheduler != "static" or launched <= resident:
@@ -50,7 +51,7 @@ def resident_clusters(problem: Problem, schedule: Schedule, target: Target) -> s
 
 
 def alternating_consumers(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Two consumers take turns in a loop over tiles, which one warpgroup each can hold."""
+    """Two consumers alternate in a loop over tiles, each of which a single warpgroup can hold."""
     m, n, _ = schedule.tile
     if not schedule.ping_pong:
         return None

@@ -14,16 +14,17 @@ USUAL_STEP = 16  # columns that every tile is a multiple of, but few of exchange
 PARTS = (3, 5, 7)  # of such a tile that is wide, pieces of 24 to 72 columns
 WIDE = 64
 WHOLE_SECTORS = 4
-"""Bytes of an element of C of which the eight lanes with one column of an MMA store 32 together:
-with scales of rows, which exchanging gives, an H200 took 12 and 23 % less so."""
+"""The bytes of an element of C with which the eight lanes that have one column of an MMA store 32
+bytes together. With scales of rows, which exchanging A and B gives, an H200 then took 12 and 23 %
+less."""
 GROUP_ROWS_MIN = 8  # of a group on average, that are not stored by threads
 GROUP_PIECES = (16, 32, 64)  # columns
 STAGED_COLUMNS_MIN = 32  # where they divide the tile: each piece is two barriers and a store
 
 
 def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """A staged store needs C's rows to be whole units of TMA, whole pieces within a swizzle, and
-    128 rows a CTA of a pair."""
+    """A staged store needs rows of C that are whole TMA units, whole pieces within a swizzle, and
+    128 rows per CTA of a pair."""
     if schedule.staging is None:
         split = schedule.split_k * schedule.split_grid > 1
         scattered = (
@@ -54,14 +55,14 @@ def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | 
 
 
 def scatters_columns(problem: Problem) -> bool:
-    """Whether threads that store a C that lies by columns write parts of sectors."""
+    """Whether threads that store a column-major C write parts of sectors."""
     scales = problem.row_scales and not problem.column_scales
     return problem.swapped and not (scales and problem.c_bytes == WHOLE_SECTORS)
 
 
 def _rows_of_groups(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Where a group has some rows TMA stores them, if it can: by threads an H100 took 1 % longer
-    with 8 rows on average, and with 64 and more up to 70 %."""
+    """If groups have several rows, TMA stores them where it can: with threads an H100 took 1 %
+    longer for 8 rows on average, and up to 70 % longer from 64 rows on."""
     plain = problem.grouped == "m" and not problem.further_bytes and problem.quantized is None
     if not (plain and target.issuers_store and problem.m >= GROUP_ROWS_MIN):
         return None
@@ -75,7 +76,7 @@ def _rows_of_groups(problem: Problem, schedule: Schedule, target: Target) -> str
 
 @asked_once
 def stored_by_tma(problem: Problem, target: Target) -> str | None:
-    """TMA stores rows of whole units, as far apart as a tensor map can say."""
+    """TMA stores rows of whole units whose distance a tensor map can express."""
     return (
         store_legality.stored_rows(problem.row_bytes(problem.contiguous("c")))
         or legality.row_pitch(target, *problem.pitch_bytes("c"))
@@ -86,7 +87,7 @@ def stored_by_tma(problem: Problem, target: Target) -> str | None:
 def own_staging(problem: Problem, schedule: Schedule) -> tuple[int, int] | None:
     """The staging of a tile of exchanged operands that the usual pieces do not divide.
 
-    Its pieces are as many columns as divide it, or all of them in one buffer.
+    Its pieces are as many columns as divide it, or all of them in a single buffer.
     """
     n = schedule.tile[1]
     if not problem.swapped or n % USUAL_STEP == 0:
@@ -97,7 +98,8 @@ def own_staging(problem: Problem, schedule: Schedule) -> tuple[int, int] | None:
 
 
 def pieces_ahead(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """TMA brings other operands to staged stores that go together, of rows of one matrix."""
+    """TMA prefetches other operands for staged stores that are stored together, from rows of one
+    matrix."""
     if not schedule.ahead:
         scattered = problem.swapped and problem.beside and schedule.staging
         return "threads would read columns of what is as large as C" if scattered else None
@@ -110,7 +112,7 @@ def pieces_ahead(problem: Problem, schedule: Schedule, target: Target) -> str | 
 
 @asked_once
 def pitches_ahead(problem: Problem, target: Target) -> str | None:
-    """TMA addresses what is as large as C by rows of whole units."""
+    """TMA addresses operands as large as C by rows of whole units."""
     rows, columns = problem.m, problem.n // problem.products
     rows, columns = (columns, rows) if problem.swapped else (rows, columns)
     pitches = (legality.row_pitch(target, columns * each, rows) for each in problem.beside)
@@ -120,7 +122,7 @@ def pitches_ahead(problem: Problem, target: Target) -> str | None:
 def _staged_piece(
     problem: Problem, target: Target, tile: tuple[int, int], columns: int
 ) -> str | None:
-    """Why so many columns are no piece of a tile of C."""
+    """Why that many columns are not a valid piece of a tile of C; None if they are."""
     (m, n), piece_bytes = tile, problem.row_bytes(columns)
     if problem.quantized:
         block = problem.quantized.block

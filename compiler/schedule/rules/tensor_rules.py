@@ -1,7 +1,7 @@
 """Maximum widths of tiles whose products threads accumulate from tensor memory.
 
 A thread reads a product piece by piece, and holds its sums, scales and what an epilogue reads. With
-more columns than here ptxas spilled.
+more columns than given here ptxas spilled.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ NO_SCALES, OF_ROWS, OF_COLUMNS = range(3)
 
 
 class MostColumns(NamedTuple):
-    """Of tiles of 128 rows whose products come from tensor memory: alone, of groups of rows, beside
-    threads that copy, and of groups with a C of 32 bits."""
+    """The most columns of tiles of 128 rows whose products come from tensor memory: in general, for
+    groups of rows, beside threads that copy, and for groups with a 32-bit C."""
 
     alone: int
     of_groups: int
@@ -31,20 +31,20 @@ ADDED_COLUMNS = {
     OF_ROWS: MostColumns(256, 192, 176, 144),
     OF_COLUMNS: MostColumns(176, 144, 128, 128),
 }
-"""With no scales, where 128 columns have one, and where each column has one."""
+"""The limits without scales, with a scale per 128 columns, and with a scale per column."""
 COLUMNS_BESIDE = {
     NO_SCALES: MostColumns(208, 160, 192, 160),
     OF_ROWS: MostColumns(192, 160, 160, 128),
     OF_COLUMNS: MostColumns(160, 112, 112, 96),
 }
-"""The same where threads also read vectors or matrices, or store other outputs."""
+"""The limits if threads also read vectors or matrices, or store other outputs."""
 VECTORS_OF_GROUPS = 128
-"""The same of groups without scales that read vectors."""
+"""The limit for groups without scales that read vectors."""
 
 
 def added_scales(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Threads that add products from tensor memory hold scales and what an epilogue reads beside
-    them: ptxas spilled with more columns than `ADDED_COLUMNS` and `COLUMNS_BESIDE`."""
+    """Threads that add products from tensor memory also hold scales and what an epilogue reads:
+    ptxas spilled with more columns than `ADDED_COLUMNS` and `COLUMNS_BESIDE`."""
     if not (target.adds_from_tensor_memory and problem.adds_products):
         return None
     scales = OF_ROWS if problem.row_scales else NO_SCALES

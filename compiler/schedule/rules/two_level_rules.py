@@ -1,8 +1,8 @@
-"""Constraints on two-level accumulation: None if one is met, else why not.
+"""Constraints on two-level accumulation.
 
-The tensor core makes the products of one step of K, and threads add them to sums in f32, with or
-without scales. So a thread holds a product beside its sums: most rules here are limits of its
-registers, beyond which ptxas spilled.
+The tensor core computes the product of one step of K, and threads add it to sums in f32, with or
+without scales. So a thread holds a product in addition to its sums. Most rules here are limits of
+its registers, beyond which ptxas spilled.
 """
 
 from __future__ import annotations
@@ -22,22 +22,24 @@ from ..problem import Problem, Schedule
 
 COLUMNS_MIN, STAGES_MIN = 96, 4
 ALONE_ROWS = 128
-"""Of C, or of a group on average, for which one warpgroup for a tile may be enough."""
+"""The rows of C, or of a group on average, up to which a single warpgroup per tile may be
+enough."""
 SCALE_BYTES, BESIDE_COPIES, COPIES_OF_GROUPS = 4, (160, 100), (140, 80)
 BEHIND_SUMS = 176
-"""Registers of sums and a product beside which two warpgroups of 64 rows each read scales after
-MMAs: 128x176."""
+"""Registers of sums and a product beside which two warpgroups of 64 rows each read scales after the
+MMAs: those of 128x176."""
 BESIDE_GROUPS, WIDE_BESIDE_GROUPS, OF_THREE_BESIDE_GROUPS = 180, 160, 110
-"""Registers of sums, a product and scales beside what threads hold of groups of rows: 128x144,
-256x88 and 192x88. 256x88 also beside a bias."""
+"""Registers of sums, a product and scales beside what threads hold for groups of rows: those of
+128x144, 256x88 and 192x88; 256x88 also beside a bias."""
 GROUPS_OF_32_BITS = 180
-"""Registers of sums and a product beside the same and a C of 32 bits: 256x120."""
+"""Registers of sums and a product beside the same and a 32-bit C: those of 256x120."""
 BESIDE_STAGES, STAGED_COLUMNS, STAGED_BYTES = 210, 16, 2
-"""Registers of 256x120, and what of C the threads of 256x128 have registers to stage."""
+"""The registers of 256x120, and the columns and bytes of C that the threads of 256x128 have
+registers to stage."""
 
 
 def added_columns(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Where threads add products, wide MMAs leave shared memory to loads and to scales."""
+    """Where threads add products, wide MMAs leave shared memory to loads and scales."""
     m, n, _ = schedule.tile
     if target.adds_from_tensor_memory:
         return None  # which MMAs of 128 rows read less often
@@ -48,9 +50,9 @@ def added_columns(problem: Problem, schedule: Schedule, target: Target) -> str |
 
 
 def added_alone(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """One warpgroup multiplies or adds: with scales of single columns an H200 took 1.2 to 1.6 times
-    as long by tiles of 64x128 as by those of two, where there are tiles for all of its
-    multiprocessors."""
+    """A single warpgroup either multiplies or adds. With scales of single columns, an H200 took 1.2
+    to 1.6 times as long with tiles of 64x128 as with tiles of two warpgroups, where there are tiles
+    for all of its multiprocessors."""
     m, n, _ = schedule.tile
     if not (problem.adds_products and problem.column_scales) or target.adds_from_tensor_memory:
         return None
@@ -70,7 +72,7 @@ def added_cluster(problem: Problem, schedule: Schedule, target: Target) -> str |
 
 
 def added_ring(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Where threads add products, they hold slots for long: 256x128 took 17 % longer with three."""
+    """Threads that add products hold slots for long: 256x128 took 17 % longer with three stages."""
     several = (target.mma_warpgroups(*schedule.tile[:2]) or 1) > 1
     short = schedule.stages < min(STAGES_MIN, problem.k_tiles(schedule))
     if not (problem.adds_products and several and short):
@@ -79,10 +81,9 @@ def added_ring(problem: Problem, schedule: Schedule, target: Target) -> str | No
 
 
 def added_registers(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """More registers than 192 of sums and products take all others: 128x224 was up to 5 % faster
-    for it without scales on an H200; with them ptxas spilled, and 256x144 was slower than 256x128.
-    Of 256x128 it spilled where rows are in groups and C has 32 bits.
-    """
+    """More than 192 registers of sums and products take all others. Without scales, 128x224 was up
+    to 5 % faster with them on an H200; with scales ptxas spilled, and 256x144 was slower than
+    256x128. Tiles of 256x128 spilled where rows are in groups and C has 32 bits."""
     m, n, _ = schedule.tile
     warpgroups = target.mma_warpgroups(m, n) or 1
     held, most = of_sums(m, n, warpgroups), SUMS_MAX
@@ -97,9 +98,9 @@ def added_registers(problem: Problem, schedule: Schedule, target: Target) -> str
 
 
 def added_copies(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Threads that copy what TMA cannot keep registers that those who add would need: ptxas spilled
-    from 168 for sums, products and scales of columns in two warpgroups, and from 120 in three; of
-    groups of rows from 160 on."""
+    """Threads that copy what TMA cannot address keep registers that the adding threads would need:
+    ptxas spilled from 168 registers for sums, products and scales of columns on in two warpgroups,
+    from 120 in three, and from 160 for groups of rows."""
     m, n, k = schedule.tile
     warpgroups = target.mma_warpgroups(m, n) or 1
     if not problem.adds_products or warpgroups == 1 or not _copies(problem, target):
@@ -115,7 +116,7 @@ def added_copies(problem: Problem, schedule: Schedule, target: Target) -> str | 
 
 
 def _copies(problem: Problem, target: Target) -> bool:
-    """Whether threads copy operands or scales beside sums in registers."""
+    """Whether threads copy operands or scales while others hold sums in registers."""
     return not target.adds_from_tensor_memory and are_copied(problem, target)
 
 
@@ -127,21 +128,22 @@ def are_copied(problem: Problem, target: Target) -> bool:
 
 
 def _of_scales(columns: int, depth: int) -> int:
-    """Registers for scales of columns: those of a step, or of two."""
+    """Registers for scales of columns, for one or two steps."""
     return columns // 4 if depth == BLOCKWISE else columns // 2
 
 
 def scaled_registers(
     problem: Problem, schedule: Schedule, target: Target, warpgroups: int
 ) -> str | None:
-    """A thread holds sums, what 64 rows of a product take, and scales of its columns.
+    """A thread holds sums, a product of 64 rows, and scales of its columns.
 
     Where it has too few registers for these, it reads scales that TMA brings after the MMAs. Then
-    ptxas spills from 216 for sums and a product on, which `added_registers` refuses. On an H200
-    128x176 was the fastest tile so, 128x192 up to 4 % slower than the best other one. Of 256x128 it
-    spilled where a scale is of 128 rows; beside a bias in 256x96; of groups in 256x96, and from
-    192x96 and 128x160 on. Of groups 256x112 spilled nothing, but was 6 to 12 % slower than 128x128
-    on an H200."""
+    ptxas spills from 216 registers for sums and a product on, which `added_registers` refuses. On
+    an H200, 128x176 was the fastest such tile, and 128x192 up to 4 % slower than the best other
+    one. Tiles of 256x128 spilled where a scale belongs to 128 rows, and 256x96 beside a bias. With
+    groups, 256x96 spilled, and so did 192x96 and 128x160 and wider ones. With groups 256x112 did
+    not spill, but was 6 to 12 % slower than 128x128 on an H200.
+    """
     m, n, k = schedule.tile
     sums, vectors = of_sums(m, n, warpgroups), k == BLOCKWISE and not _copies(problem, target)
     held = sums + _of_scales(n, k)
@@ -172,8 +174,8 @@ def _beside_groups(wide: bool, warpgroups: int) -> int:
 
 
 def added_staging(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Beside the sums, product and scales of 256x128 ptxas spilled where C has 32 bits or is staged
-    in pieces of 32 columns; of 256x120 it spilled nothing."""
+    """Beside the sums, product and scales of 256x128, ptxas spilled if C has 32 bits or is staged
+    in pieces of 32 columns; 256x120 did not spill."""
     m, n, k = schedule.tile
     adds = problem.adds_products and problem.column_scales and not target.adds_from_tensor_memory
     if not adds or schedule.staging is None:

@@ -8,19 +8,21 @@ from ..problem import Problem, Schedule
 
 OUTPUTS_MAX = 2
 INSTRUCTIONS_MAX = 7
-"""Of an epilogue, as GELU of a bias has: ptxas has to find registers for it beside 192 sums."""
+"""The most instructions of an epilogue, those of GELU of a bias: ptxas has to find registers for it
+beside 192 sums."""
 
 
 def wide_tiles(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """They use an eighth less of shared memory for an MMA than tiles of 128x128, by which these are
-    bound in turns: an H200 took 0.97 of the time where whole waves of them fit."""
+    """Such tiles use an eighth less shared memory bandwidth per MMA than tiles of 128x128, which
+    bounds ping-pong kernels: an H200 took 0.97 of the time where tiles fill whole waves."""
     if not schedule.wide:
         return None
     return wide_refusal(problem, target)
 
 
 def wide_refusal(problem: Problem, target: Target) -> str | None:
-    """Why a problem has none of them. They are chosen as they were measured."""
+    """Why a problem has no such tiles; None if it has. They are chosen only as they were
+    measured."""
     if target.mma.name not in (WGMMA.name, WGMMA_WIDE.name):
         return "wide tiles in turns are of wgmma"
     sizes = problem.dynamic_m or problem.dynamic_k or problem.dynamic_batch
