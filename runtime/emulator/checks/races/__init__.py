@@ -1,8 +1,11 @@
 """Data races by happens-before, not by luck of the schedule (PTX ISA §8, memory consistency model).
 
-clock: what an agent knows of the others; shadow: who touched each byte last; tracker: the events
-of a launch. An access is refused when a conflicting one is not ordered before it by program order,
-barriers, mbarriers, commits, waits, fences or release and acquire patterns.
+    clock      what an agent knows of the accesses of others: vector clocks
+    shadow     who touched each byte last
+    tracker    the events of a launch that order accesses
+
+An access is refused when a conflicting one is not ordered before it by program order, barriers,
+mbarriers, commits, waits, fences, or release and acquire patterns.
 """
 
 from .tracker import Races

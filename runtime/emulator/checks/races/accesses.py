@@ -22,7 +22,8 @@ _LANES = np.arange(1, WARP_SIZE + 1, dtype=np.uint8)
 
 
 class Accesses(Watcher):
-    """races: a `tracker.Races`; shadow: the region's marks; owner: whose shared memory it is."""
+    """Judges the accesses to one region. races: the launch's `tracker.Races`; shadow: the region's
+    marks; owner: the CTA whose shared memory it is."""
 
     def __init__(self, races: Any, launch: Launch, shadow: Any, owner: Cta | None = None):
         self._races, self._launch = races, launch
@@ -114,7 +115,8 @@ class Accesses(Watcher):
 
 
 def _lanes_of(mask: np.ndarray | None, count: int) -> np.ndarray | None:
-    """uint8[count]: 1 + the lanes of a mask; None if it is not of these accesses."""
+    """uint8[count]: 1 + the number of each lane in a mask; None if the mask does not belong to
+    these accesses."""
     if mask is FULL and count == WARP_SIZE:
         return _LANES
     if mask is TOGETHER:
@@ -127,7 +129,7 @@ def _lanes_of(mask: np.ndarray | None, count: int) -> np.ndarray | None:
 def _same(
     data: np.ndarray, offsets: np.ndarray, values: np.ndarray, chosen: np.ndarray | None = None
 ) -> np.ndarray:
-    """bool[bytes] of the chosen accesses, None for all: which bytes already have the values that
+    """bool[bytes] of the chosen accesses (None for all): which bytes already hold the values that
     are written, or get them from other lanes of the same instruction."""
     new = np.ascontiguousarray(values).view(np.uint8).reshape(len(offsets), -1)
     same = data[offsets[:, None] + np.arange(new.shape[1])] == new
@@ -137,8 +139,8 @@ def _same(
 
 
 def _cells(region: Region, offsets: np.ndarray, size: int) -> tuple[np.ndarray, int]:
-    """The cells of accesses of `size` bytes and their size: bytes, where the region starts at no
-    multiple of `size`."""
+    """The cells of accesses of `size` bytes, and their size. The size is 1 if the region does not
+    start at a multiple of `size`."""
     if region.base % size:
         return (offsets[:, None] + np.arange(size)).reshape(-1), 1
     return _shifted(offsets, size)
@@ -155,7 +157,7 @@ def _shifted(offsets: np.ndarray, size: int) -> tuple[np.ndarray, int]:
 
 
 def _run(at: int, size: int) -> tuple[np.ndarray, int]:
-    """The cells of a run of bytes."""
+    """The cells of a run of consecutive bytes."""
     unit = 1 if (at | size) % WORD else WORD
     return np.arange(at // unit, (at + size) // unit), unit
 
@@ -168,7 +170,7 @@ def _cells_in(start: int, view: np.ndarray) -> tuple[Cells, int]:
 
 @lru_cache(maxsize=1 << 14)
 def _words_in(start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Block | None:
-    """The words of a view that starts at a byte; None if it is not made of words."""
+    """The words of a view that starts at a byte; None if it does not consist of whole words."""
     *outer, inner = strides
     if inner != 1 or any(each % WORD for each in (start, shape[-1], *outer)):
         return None

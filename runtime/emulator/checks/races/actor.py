@@ -12,21 +12,24 @@ from .known import Known, Lanes, LanesKnown
 from .reaches import Home, Reaches
 
 LINE_BITS = 20
-"""Of a mark: the PTX line."""
+"""The bits of a mark that hold the PTX line."""
 _NOTHING = np.zeros(1, np.int64)
 
 
 @dataclass(slots=True)
 class Actor:
-    """Who accesses memory now.
+    """The agent that accesses memory now.
 
-    own: component of its accesses; when: their mark; rows: what it knows (`clock`), others: the
-    same by cluster number; asynchronous: it accesses memory through the async proxy.
-    updating: it is an atomic read-modify-write; comparing: a compare-and-swap, see `Compared`;
-    telling: one that returns what it has replaced. incoherent: it is ld.global.nc.
-    lanes: uint8[accesses], 1 + the lane of each, where known; together: when the lanes of the warp
-    last executed a synchronising instruction; warp: what lanes of the warp know, where some know
-    more than others. home: the CTA of a strong access, where reaches tells of narrow scopes.
+    own: the component of its accesses; when: their mark. rows: what it knows (`clock`); others: the
+    same by number of another cluster. asynchronous: it accesses memory through the async proxy.
+
+    updating: the access is an atomic read-modify-write; comparing: a compare-and-swap, see
+    `Compared`; telling: one that returns what it has replaced. incoherent: it is ld.global.nc.
+
+    lanes: uint8[accesses], 1 + the lane of each access, where known. together: when the lanes of
+    the warp last executed a synchronising instruction. warp: what lanes of the warp know, if some
+    know more than others. home: the CTA of a strong access, if `reaches` keeps track of narrow
+    scopes.
     """
 
     domain: Domain
@@ -47,11 +50,11 @@ class Actor:
     warp: LanesKnown | None = None
 
     def knows(self, kind: int, cluster: int | None = None) -> np.ndarray:
-        """One row of what it knows, of its own cluster or another."""
+        """One row of what the agent knows, of its own cluster or of another."""
         return self._row(self, kind, cluster)
 
     def others_know(self, kind: int, cluster: int | None = None) -> list[np.ndarray]:
-        """The same of what any lanes of its warp know."""
+        """The same of what any lane of its warp knows."""
         known = self.warp.all if self.warp else []
         return [self._row(each, kind, cluster) for each in known]
 
@@ -63,9 +66,9 @@ class Actor:
 
 
 class Meant:
-    """What is kept of an operation. clock: what its warp knew; issuer: the warp's CTA; issued: by
-    which component and when; event: what tells of its completion; lanes: those whose copies it
-    tells of, None for all."""
+    """What is kept of an asynchronous operation. clock: what its warp knew at issue; issuer: the
+    warp's CTA; issued: the component and time of the issue; event: the event of its completion;
+    lanes: the lanes whose copies it completes, None for all."""
 
     __slots__ = ("clock", "event", "issued", "issuer", "lanes")
 
@@ -75,7 +78,7 @@ class Meant:
         self.lanes: Lanes = None
 
     def events(self) -> list[Event]:
-        """What tells of its completion, by lane where it is not of all."""
+        """The events of its completion, one per lane if it does not belong to all lanes."""
         if self.event is None or self.lanes is None:
             return [self.event] if self.event else []
         component, time = self.event
@@ -83,10 +86,10 @@ class Meant:
 
 
 def line_of(warp: Warp) -> int:
-    """The line it executes."""
+    """The PTX line that a warp executes."""
     return warp.program.source[warp.split.pc].line
 
 
 def describe(warp: Warp) -> str:
-    """A warp as the other party of a race."""
+    """Describes a warp as the other party of a race."""
     return f"warp {warp.index} of cta {warp.cta.index}"

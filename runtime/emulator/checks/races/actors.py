@@ -1,4 +1,5 @@
-"""Who accesses memory now: a warp, some of its lanes, or an operation under way."""
+"""Finds the agent that accesses memory now: a warp, some of its lanes, or an operation under
+way."""
 
 from __future__ import annotations
 
@@ -16,13 +17,14 @@ from .reaches import Reaches
 from .warp_clock import WarpClock
 
 NEVER = 1 << 40
-"""As the time of a meeting: of no access it is to be told which lane of a warp did it."""
+"""The time of the last meeting where no access may be attributed to a lane of a warp."""
 Part = tuple[np.ndarray | None, Actor]
-"""Of an access bool[accesses], None for all of them, and who does these."""
+"""A part of an access and the agent that does it: bool[accesses], None for all of them, and the
+agent."""
 
 
 class Actors:
-    """operation: the one that an engine performs now; _clocks: of the warps that are there."""
+    """operation: the one that an engine performs now; _clocks: those of the warps that exist."""
 
     def __init__(self, launch: Launch):
         self._launch = launch
@@ -36,15 +38,15 @@ class Actors:
         return self._clocks[warp]
 
     def known(self, warp: Warp, lanes: Lanes = None) -> Known:
-        """What those lanes of a warp know that access memory, or execute an instruction."""
+        """What the lanes of a warp know that access memory or execute an instruction."""
         known = self._clocks[warp].known
         if not known.apart:
             return known.common
         return known.least(lanes or releasing(warp))
 
     def actor(self, warp: Warp | None = None, owner: Cta | None = None) -> Actor | None:
-        """Who accesses memory now, of a CTA where it is shared: the operation under way, else the
-        warp."""
+        """The agent that accesses memory now, which belongs to CTA `owner` if it is shared: the
+        operation under way, or else the warp."""
         if self.operation is not None:
             return self._operating(self.operation, owner)
         warp = warp or self._launch.current_warp
@@ -75,12 +77,12 @@ class Actors:
         return actor
 
     def require_started(self, warp: Warp, owner: Cta, what: str, needs: str) -> None:
-        """Trap where a warp needs another CTA that may not be there yet."""
+        """Traps if a warp needs another CTA that may not have been launched yet."""
         warps = (self._clocks[each] for each in owner.warps)
         require_started(self._clocks[warp], owner, warps, what, needs)
 
     def parted(self, actor: Actor, lanes: np.ndarray | None) -> Iterator[Part]:
-        """An access by lanes (1 + the lane of each), in parts by lanes that know the same."""
+        """Splits an access by lanes (1 + the lane of each) into parts whose lanes know the same."""
         actor.lanes = lanes
         if actor.warp is None or lanes is None or lanes[0] == EVERYONE:
             yield None, actor
@@ -94,7 +96,7 @@ class Actors:
             yield chosen, part
 
     def engine(self, owner: Cta | None) -> Actor | None:
-        """The same of an access by an engine, which has no lanes."""
+        """The agent of an access by an engine, which has no lanes."""
         if self.operation is None:
             return self.actor(owner=owner)
         if self._engine is None or self._engine.strong != (self._launch.strong is not None):

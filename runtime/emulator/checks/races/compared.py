@@ -1,4 +1,4 @@
-"""Which bytes a compare-and-swap wrote last."""
+"""Marks the bytes that a compare-and-swap wrote last."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from .grains import Cells, bytes_of
 
 
 class Compared:
-    """Which bytes a compare-and-swap wrote last.
+    """The bytes that a compare-and-swap wrote last.
 
-    A loop around one starts from a plain read, which nothing orders: the swap finds out whether it
-    was outdated. So the two do not race (CUDA's own atomicAdd of bf16 pairs is such a loop).
+    A loop around a compare-and-swap begins with a plain read, which nothing orders: the swap finds
+    out whether the value was outdated. So the read and the swap do not race (CUDA's own atomicAdd
+    of bf16 pairs is such a loop).
     """
 
     def __init__(self, size: int):
@@ -21,13 +22,13 @@ class Compared:
         self._last: np.ndarray | None = None
 
     def excuses(self, index: Cells, size: int, actor: Actor) -> bool:
-        """Whether a read of the cells of ``size`` bytes needs no order behind their writes."""
+        """Whether a read of the cells of ``size`` bytes need not be ordered behind their writes."""
         if self._last is None or actor.strong or actor.asynchronous:
             return False
         return all_of(self._last[bytes_of(index, size)])
 
     def written(self, index: Cells, size: int, actor: Actor) -> None:
-        """The cells have been written."""
+        """Notes that the cells have been written."""
         if self._last is None and actor.comparing:
             self._last = np.zeros(self._size, bool)
         if self._last is not None:

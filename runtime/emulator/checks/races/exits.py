@@ -1,8 +1,8 @@
-"""What other CTAs do at a CTA comes while it is there, in every order of events.
+"""What other CTAs do to a CTA's memory must happen while the CTA exists, in every order of events.
 
-Its mbarriers and its shared memory are there from its start to its exit. An arrival or an access of
-another CTA that comes later is a fault of its own; one that has come, but that nothing orders
-before the exit, might have come later. CUDA C++ Programming Guide, distributed shared memory: all
+A CTA's mbarriers and its shared memory exist from its start to its exit. An arrival or an access of
+another CTA after the exit is an error of its own. One that has come before the exit, but is not
+ordered before it, might have come later. CUDA C++ Programming Guide, distributed shared memory: all
 CTAs must have started, and accesses must be over before a CTA exits.
 """
 
@@ -25,8 +25,9 @@ ARRIVAL, ACCESS = "arrival of {} at an mbarrier here", "access by {} to its shar
 def note(
     cta: Cta, what: str, event: Event, line: int, row: int = HAPPENED, commit: Event | None = None
 ) -> None:
-    """Another CTA has done something here, by an instruction of a PTX line; row: of the clocks, in
-    which it must be known before the exit; commit: when it was issued, if it is tcgen05.commit."""
+    """Notes that another CTA has done something here, by an instruction of a PTX line. row: the row
+    of clocks in which it must be known before the exit; commit: when it was issued, if it is
+    tcgen05.commit."""
     component, time = event
     done = cta.state("done from afar", dict)
     if done.get((what, component), (0, 0))[0] <= time:
@@ -34,12 +35,12 @@ def note(
 
 
 def note_access(cta: Cta, event: Event, line: int) -> None:
-    """A thread of another CTA accesses the shared memory of this one."""
+    """Notes that a thread of another CTA accesses the shared memory of this one."""
     note(cta, ACCESS, event, line, OVER)
 
 
 def note_operation(op: EngineOp, owner: Cta | None) -> None:
-    """An operation accesses the shared memory of a CTA, or other memory."""
+    """Notes that an operation accesses the shared memory of a CTA, or other memory."""
     meant = op.marks
     if owner is None or meant is None or meant.event is None or meant.issuer is None:
         return
@@ -50,8 +51,9 @@ def note_operation(op: EngineOp, owner: Cta | None) -> None:
 def require_started(
     clock: WarpClock, owner: Cta, warps: Iterable[WarpClock], what: str, needs: str
 ) -> None:
-    """Trap where a warp needs a CTA that may not be there yet: it knows of nothing that a warp of
-    it has done. what: it does; needs: what another CTA is there for."""
+    """Traps if a warp needs a CTA that may not have been launched yet, because the warp knows of
+    nothing that a warp of that CTA has done. what: what it does; needs: what it needs the other CTA
+    for."""
     if owner in clock.met:
         return
     happened = clock.row(HAPPENED)
@@ -65,10 +67,11 @@ def require_started(
 
 
 def check_exit(cta: Cta, domain: Domain, known: Iterable[np.ndarray], told_of: ToldOf) -> None:
-    """Trap if some of it is not known to any warp of the CTA; known: the rows of their clocks.
+    """Traps if something of this is not known to any warp of the CTA; known: the rows of their
+    clocks.
 
-    told_of: as in `SharedRules`. A thread's commits arrive in their order on GPUs: DeepGEMM's
-    kernels for pairs wait for the last one alone. PTX does not say so.
+    told_of: as in `SharedRules`. The commits of a thread arrive in their order on GPUs: DeepGEMM's
+    kernels for pairs wait only for the last one. PTX does not say so.
     """
     clocks = list(known)
     done = cta.state("done from afar", dict)

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 Fences = Mapping[Any, Any]
-"""By the warp and the lanes that executed them, and by how far they reach, the newest."""
+"""The newest fences, by the warp and the lanes that executed them, and by how far they reach."""
 
 
 class FencesKnown(NamedTuple):
-    """behind: those that come before what the agent does now, in causality order; first: those
-    that come before whatever fence.sc follows it, in the order of these fences."""
+    """behind: the fences that precede what the agent does now in causality order; first: those that
+    precede any fence.sc that follows, in the order of these fences."""
 
     behind: Fences
     first: Fences
 
     def joined(self, other: FencesKnown) -> FencesKnown:
-        """What either knows."""
+        """What either of the two knows."""
         if other is self or other is NO_FENCES:
             return self
         if self is NO_FENCES:
@@ -31,7 +31,7 @@ class FencesKnown(NamedTuple):
         return FencesKnown(*(_in_both(own, their) for own, their in zip(self, other, strict=True)))
 
     def cover(self, other: FencesKnown) -> bool:
-        """Whether the other knows nothing beside."""
+        """Whether the other knows nothing that this one does not."""
         if other is self or other is NO_FENCES:
             return True
         return all(newest(own, their) == own for own, their in zip(self, other, strict=True))
@@ -45,7 +45,7 @@ def _in_both(one: Fences, other: Fences) -> Fences:
 
 
 def newest(one: Fences, other: Fences) -> Fences:
-    """Fences of both, of one agent the newer one."""
+    """The fences of both; for an agent that is in both, the newer one."""
     if not other or one is other:
         return one
     both = dict(one)

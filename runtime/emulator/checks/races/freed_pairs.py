@@ -1,8 +1,9 @@
-"""Tensor memory that is given back, or given up, while it may still be taken.
+"""Tensor memory that is freed, or the right to allocate that is given up, while it may still be
+needed.
 
-Of a pair of which one CTA gives back what the other may not have taken yet PTX says nothing. On
-GPUs of `sm_103a` the launch ends with an error (cutlass#3435), unless the cluster meets between the
-two. So this is told of.
+PTX does not say what happens if one CTA of a pair frees what the other may not have allocated yet.
+On GPUs with `sm_103a` the launch ends with an error (cutlass#3435), unless the cluster meets in
+between. So this is a warning.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ _TAKEN = "tensor memory taken"
 
 
 def note_taken(cta: Cta, event: Event, columns: int, happened: np.ndarray) -> None:
-    """A warp of a CTA has been given tensor memory.
+    """Notes that a warp of a CTA has been given tensor memory.
 
-    Trap where another warp took another size and neither is behind the other: in one of the two
-    orders the sizes increase, which PTX ISA section 9.7.16.7.1 forbids.
+    Traps if another warp was given another size and neither allocation is ordered behind the other:
+    in one of the two orders the sizes increase, which PTX ISA section 9.7.16.7.1 forbids.
     """
     taken = cta.state(_TAKEN, dict)
     if _unknown((other for other in taken if taken[other] != columns), happened):
@@ -36,14 +37,14 @@ def note_taken(cta: Cta, event: Event, columns: int, happened: np.ndarray) -> No
 
 
 def _unknown(taken: Iterable[Event], happened: np.ndarray) -> bool:
-    """Whether there are allocations of which a row of a clock does not know."""
+    """Whether there are allocations that a row of a clock does not know."""
     return any(int(happened[component]) < time for component, time in taken)
 
 
 def check_permit(warp: Warp, happened: np.ndarray) -> None:
-    """Trap where a warp gives up its CTA's right to allocate and another one may still use it.
+    """Traps if a warp gives up its CTA's right to allocate while another warp may still use it.
 
-    Nothing may be allocated behind it (PTX ISA section 9.7.16.7.1).
+    Nothing may be allocated afterwards (PTX ISA section 9.7.16.7.1).
     """
     if _unknown(warp.cta.state(_TAKEN, dict), happened):
         raise Trap(
@@ -54,7 +55,7 @@ def check_permit(warp: Warp, happened: np.ndarray) -> None:
 
 
 def check_freed(warp: Warp, peer: Cta, happened: np.ndarray) -> None:
-    """Warn where a warp that gives a pair's back does not know that the peer was given it.
+    """Warns if a warp frees the tensor memory of a pair without knowing that the peer was given it.
 
     happened: the row of the warp's clock.
     """

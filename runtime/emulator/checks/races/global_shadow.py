@@ -29,9 +29,9 @@ from .verdicts import Past, between_lanes, split_when
 
 
 class GlobalShadow:
-    """The marks of one array in global memory that the kernel may write; bytes from its start.
+    """The marks of one array in global memory that the kernel may write, by bytes from its start.
 
-    Of the reads, and of strong writes, the last ones of two agents are kept for each byte.
+    Of reads, and of strong writes, the last ones of two agents are kept for each byte.
     """
 
     def __init__(self, size: int, domains: list[Domain], name: str):
@@ -43,7 +43,8 @@ class GlobalShadow:
         self._compared = Compared(size)
 
     def read(self, index: Cells, size: int, actor: Actor, what: str) -> None:
-        """Somebody reads the cells of ``size`` bytes (a power of two) with these numbers."""
+        """Judges and notes a read of the cells of ``size`` bytes (a power of two) with these
+        numbers."""
         if self._writes is not None and actor.incoherent:
             self._refuse_written(self._writes, (index, size), what)
         elif self._writes is not None and not self._compared.excuses(index, size, actor):
@@ -57,7 +58,8 @@ class GlobalShadow:
     def write(
         self, index: Cells, size: int, actor: Actor, what: str, same: Same | None = None
     ) -> None:
-        """Somebody writes them; ``same()`` tells which of the bytes keep their value."""
+        """Judges and notes a write of them; ``same()`` tells which of the bytes keep their
+        value."""
         if self._writes is None:
             self._writes = Grains(self._size, np.int64, np.int64)
         cells, about = (index, size), ("write", what, same)
@@ -77,7 +79,7 @@ class GlobalShadow:
     def _check_lanes(
         self, writes: Grains, cells: tuple[Cells, int], actor: Actor, about: tuple
     ) -> None:
-        """Trap for a write of another lane of the warp since its lanes last came together."""
+        """Traps for a write of another lane of the warp since its lanes last met."""
         if actor.lanes is None or actor.strong or writes.is_blank(*cells):
             return
         own, since = self._sign(actor), (actor.together + 1) << LINE_BITS
@@ -98,7 +100,7 @@ class GlobalShadow:
             raise between_lanes(about[1], f"byte {at} of {self._name}", other)
 
     def _refuse_written(self, writes: Grains, cells: tuple[Cells, int], what: str) -> None:
-        """Trap where anybody has written: nothing orders ld.global.nc behind a write of the same
+        """Traps if anybody has written: nothing orders ld.global.nc behind a write of the same
         kernel (PTX ISA §8.1: the memory consistency model does not apply to it)."""
         if writes.is_blank(*cells):
             return

@@ -1,6 +1,6 @@
-"""Numbers for each byte of a memory, kept by words of 8 bytes for as long as their bytes agree.
+"""Numbers for each byte of a memory, kept by words of 8 bytes as long as their bytes agree.
 
-Engines move whole words, so that what they leave is an eighth of what single bytes would take.
+Engines move whole words, so their marks take an eighth of what single bytes would take.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from ...truth import all_of, any_of
 
 WORD = 8
 WIDEST = 128
-"""Bytes of the widest cells, and more."""
+"""The bytes of the widest cells."""
 
 
 class Block(NamedTuple):
-    """Words that lie at regular distances: the first one, and their extents and strides."""
+    """Words at regular distances: the first one, and their extents and strides."""
 
     start: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
     def index(self) -> np.ndarray:
-        """int64: their numbers, in order."""
+        """int64: the numbers of the words, in order."""
         found = np.int64(self.start) + np.zeros(1, np.int64)
         for length, stride in zip(self.shape, self.strides, strict=True):
             found = found[:, None] + np.arange(length) * stride
@@ -34,7 +34,7 @@ class Block(NamedTuple):
         return found
 
     def of(self, numbers: np.ndarray) -> np.ndarray:
-        """Their numbers, a view."""
+        """A view of the entries of these words."""
         if self.strides == (1,):
             return numbers[self.start : self.start + self.shape[0]]
         size = numbers.itemsize
@@ -43,13 +43,13 @@ class Block(NamedTuple):
 
 
 Cells = np.ndarray | Block
-"""Numbers of cells; a block is of words."""
+"""The numbers of cells; a block consists of words."""
 Span = tuple[int, int]
 """The bytes [low, high) in which cells lie."""
 
 
 def row_span(cells: Cells) -> Span | None:
-    """The bytes of words in a row, None of other cells."""
+    """The bytes of consecutive words; None for other cells."""
     if not isinstance(cells, Block) or cells.strides != (1,):
         return None
     return cells.start * WORD, (cells.start + cells.shape[0]) * WORD
@@ -69,7 +69,7 @@ MOST_RUNS = 64
 
 
 class Run(NamedTuple):
-    """Words in a row, of these bytes, that one access marked."""
+    """Consecutive words of these bytes that one access marked."""
 
     span: Span
     who: int
@@ -82,14 +82,14 @@ def meet(one: Span, other: Span) -> bool:
 
 
 class Runs:
-    """The last runs, each for as long as no other access meets it."""
+    """The last runs, each kept as long as no other access meets it."""
 
     def __init__(self) -> None:
         self._runs: dict[int, Run] = {}
         self._starts: list[int] = []
 
     def renew(self, span: Span, who: int, when: int) -> bool:
-        """Mark a run again; False where its words are none yet."""
+        """Marks a run again; returns False if its words are not kept as a run."""
         run = self._runs.get(span[0])
         if run is None or run.span != span:
             return False
@@ -97,7 +97,7 @@ class Runs:
         return True
 
     def put(self, cells: Cells, size: int, who: int, when: int) -> None:
-        """Cells are marked."""
+        """Notes that cells are marked."""
         row = row_span(cells)
         if row is not None and self.renew(row, who, when):
             return
@@ -118,7 +118,7 @@ class Runs:
         self._starts = sorted(self._runs)
 
     def around(self, span: Span) -> Run | None:
-        """The run that holds all bytes of a span, if one does."""
+        """The run that holds all bytes of a span, if there is one."""
         place = bisect_right(self._starts, span[0])
         if not place:
             return None
@@ -127,10 +127,10 @@ class Runs:
 
 
 class Grains:
-    """`len(dtypes)` numbers a byte, all zero at first.
+    """`len(dtypes)` numbers per byte, all zero at first.
 
-    Cells are runs of `size` bytes, a power of two, numbered from the start of the memory. Of a word
-    that is split its bytes have the numbers, else the word has.
+    Cells are runs of `size` bytes, a power of two, numbered from the start of the memory. The
+    numbers belong to the bytes of a word if it is split, and else to the word.
     """
 
     def __init__(self, size: int, *dtypes: type):
@@ -139,8 +139,8 @@ class Grains:
         self._split: np.ndarray | None = None
 
     def coarse(self, cells: Cells, size: int) -> list[np.ndarray] | None:
-        """The numbers of the words that the cells consist of, perhaps a view; None if a word is
-        split, or cells are smaller than words."""
+        """The numbers of the words that the cells consist of, possibly a view; None if a word is
+        split or cells are smaller than words."""
         if size < WORD or (self._split is not None and any_of(_at(self._split, cells, size))):
             return None
         return [_at(numbers, cells, size) for numbers in self._words]
@@ -164,8 +164,8 @@ class Grains:
         return [np.where(split, own[at], numbers[at >> 3]) for own, numbers in both]
 
     def put(self, cells: Cells, size: int, *values: np.ndarray | int) -> None:
-        """Give the cells these numbers: one for all, or an array with that of each word, of each
-        byte where cells are smaller."""
+        """Gives the cells these numbers: one for all, or an array with one per word, or per byte if
+        cells are smaller than words."""
         if size >= WORD:
             for numbers, value in zip(self._words, values, strict=True):
                 _put(numbers, cells, size, value)
@@ -195,7 +195,7 @@ def _zeros(size: int) -> bytes:
 
 
 def _at(numbers: np.ndarray, cells: Cells, size: int) -> np.ndarray:
-    """The numbers of the words of cells, flat where cells are wider than words."""
+    """The numbers of the words of cells, flat if cells are wider than words."""
     if isinstance(cells, Block):
         return cells.of(numbers)
     if size == WORD:
@@ -215,7 +215,7 @@ def _put(numbers: np.ndarray, cells: Cells, size: int, value: np.ndarray | int |
 
 
 def words_of(cells: Cells, size: int) -> Cells | None:
-    """The numbers of the words that cells consist of; None if they are smaller than words."""
+    """The numbers of the words that cells consist of; None if cells are smaller than words."""
     if size < WORD:
         return None
     if size == WORD:

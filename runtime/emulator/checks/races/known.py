@@ -1,6 +1,6 @@
-"""What the lanes of a warp know of everybody else's accesses, each of them or all together.
+"""What the lanes of a warp know of everybody else's accesses, individually or all together.
 
-PTX orders threads (ISA §8.9): what one lane acquires the others know only once they meet it.
+PTX orders threads (ISA §8.9): what one lane acquires, the other lanes know only once they meet it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .clock import KNOWN, OUT, TRAVELLING, Domain, Message, Rows, fitted, merged
 from .fences_known import NO_FENCES, FencesKnown
 
 Lanes = tuple[int, ...] | None
-"""Lanes that execute an instruction, None for all."""
+"""The lanes that execute an instruction, None for all."""
 
 
 Elsewhere = tuple[dict[int, Rows], FencesKnown]
@@ -24,11 +24,14 @@ Elsewhere = tuple[dict[int, Rows], FencesKnown]
 
 
 class Known:
-    """What some lanes know. rows, others, fences: as in `clock`; together: up to when they know
-    what all lanes of their warp did; pending: by distance, what relaxed reads have seen and no
-    fence has taken in; covered: by row of a release fence, others and fences as of then; alone:
-    how far such a fence of these lanes alone reached, None of no such; initialised: of barriers,
-    all whose initialisations are known to come before."""
+    """What some lanes know.
+
+    rows, others, fences: as in `clock`. together: up to when they know what all lanes of their warp
+    did. pending: by distance, what relaxed reads have seen and no fence has taken in yet. covered:
+    by row of a release fence, `others` and `fences` at that time. alone: how far such a fence of
+    these lanes alone reached, None if there was none. initialised: the barriers whose
+    initialisations are all known to precede.
+    """
 
     __slots__ = (
         "alone", "covered", "fences", "initialised", "others", "pending", "rows", "together",
@@ -44,7 +47,7 @@ class Known:
         self.initialised: set[Any] = set()
 
     def copy(self) -> Known:
-        """The same, for some lanes alone."""
+        """A copy for some of the lanes."""
         copy = Known(self.rows.copy(), self.together)
         copy.others, copy.initialised = dict(self.others), set(self.initialised)
         copy.fences, copy.covered, copy.alone = self.fences, dict(self.covered), self.alone
@@ -57,7 +60,7 @@ class Known:
         return self.rows
 
     def take_in(self, message: Message, domain: Domain, own: int) -> None:
-        """Lanes of the warp with this component acquire a message."""
+        """Lanes of the warp with component `own` acquire a message."""
         rows = message.of(domain)
         if rows is not None:
             self.rows = raise_to(self.rows, rows)
@@ -67,7 +70,7 @@ class Known:
         self.fences = self.fences.joined(message.fences)
 
     def hold(self, message: Message, domain: Domain, distance: int) -> None:
-        """A relaxed read has seen a message."""
+        """Notes that a relaxed read has seen a message."""
         rows = message.of(domain)
         if rows is not None:
             self.rows = fitted(self.rows, rows.shape[1])
@@ -76,7 +79,7 @@ class Known:
         self.pending.setdefault(distance, Message(domain)).join(message)
 
     def join(self, other: Known, domain: Domain) -> None:
-        """Lanes with these meet lanes with others."""
+        """These lanes meet the lanes that know `other`."""
         self.rows = raise_to(self.rows, other.rows[:TRAVELLING])
         self.together = max(self.together, other.together)
         self.others = merged(domain, self.others, Message(domain, other.rows, other.others))
@@ -85,7 +88,7 @@ class Known:
             self.pending.setdefault(distance, Message(domain)).join(message)
 
     def covers(self, other: Known) -> bool:
-        """Whether lanes with those know nothing beside."""
+        """Whether the lanes that know `other` know nothing that these do not."""
         if other.pending or other.together > self.together or other.others.keys() - self.others:
             return False
         if not self.fences.cover(other.fences):
@@ -96,11 +99,14 @@ class Known:
 
 
 class LanesKnown:
-    """What the lanes of one warp know. common: all of them; apart: by lane, of those that know
-    more, `common` included; lanes that acquired together share one. all: each of them once.
-    alive: the lanes that have not exited, as bits. fenced: what lanes that executed a release fence
-    by themselves knew then, where they know no more than all others now; by lane, and by how far
-    the fence reaches."""
+    """What the lanes of one warp know.
+
+    common: what all of them know. apart: by lane, what those know that know more, `common`
+    included; lanes that acquired together share an entry. all: each entry once. alive: the lanes
+    that have not exited, as bits. fenced: what lanes knew when they executed a release fence
+    individually, if they know no more than all others now; by lane, and by how far the fence
+    reaches.
+    """
 
     def __init__(self, domain: Domain, rows: Rows, alive: Callable[[], int]):
         self._domain, self._alive = domain, alive
@@ -110,7 +116,7 @@ class LanesKnown:
         self.fenced: dict[tuple[int, int], Known] = {}
 
     def of(self, lanes: Lanes) -> list[Known]:
-        """What the lanes know, each once."""
+        """What the lanes know, each entry once."""
         if not self.apart:
             return self.all
         return list(self.of_each(self._lanes() if lanes is None else lanes))
@@ -127,24 +133,25 @@ class LanesKnown:
         return found
 
     def least(self, lanes: Lanes) -> Known:
-        """What every one of the lanes knows, at least."""
+        """What every one of the lanes knows at least."""
         found = self.of(lanes)
         return found[0] if len(found) == 1 else self.common
 
     def fenced_by(self, lanes: Lanes) -> list[Known]:
-        """What lanes knew at release fences of their own, each once."""
+        """What the lanes knew at release fences of their own, each entry once."""
         found = (known for (lane, _), known in self.fenced.items() if _has(lanes, lane))
         return list(dict.fromkeys(found)) if self.fenced else []
 
     def fenced_anew(self, lanes: Lanes, reach: int) -> None:
-        """Lanes execute another release fence, which covers whatever earlier ones do that reach no
-        farther."""
+        """Lanes execute another release fence, which covers everything that earlier ones of no
+        wider scope covered."""
         for lane, earlier in list(self.fenced):
             if _has(lanes, lane) and earlier <= reach:
                 del self.fenced[lane, earlier]
 
     def taking(self, lanes: Lanes) -> list[Known]:
-        """What these lanes know, which is of no other lane: they learn what others do not."""
+        """What these lanes know, as entries that no other lane shares, since they are about to
+        learn what others do not."""
         if lanes is None:
             return self.all
         shared = {id(self.common)}
@@ -161,7 +168,7 @@ class LanesKnown:
         self.all = [self.common, *dict.fromkeys(self.apart.values())]
 
     def settle(self) -> None:
-        """Lanes that know no more than all others are not apart from them."""
+        """Lanes that know no more than all others stop having entries of their own."""
         if self.apart.keys() >= set(self._lanes()):
             self._raise_common()
         covered = {lane: known for lane, known in self.apart.items() if self.common.covers(known)}
@@ -170,14 +177,14 @@ class LanesKnown:
         self._note()
 
     def _keep_fenced(self, apart: dict[int, Known]) -> None:
-        """What the fence of a lane covers is still what that lane alone passes on by relaxed
+        """What the fence of a lane covers remains what that lane alone passes on by relaxed
         operations."""
         for lane, known in apart.items():
             if known.alone is not None:
                 self.fenced[lane, known.alone] = known
 
     def _raise_common(self) -> None:
-        """What each of all lanes knows all of them know."""
+        """What every one of the lanes knows becomes what they know in common."""
         first, *others = self.of(None)
         common, width = first.copy(), self._domain.width
         common.pending.clear()
@@ -195,7 +202,7 @@ class LanesKnown:
         self.common = common
 
     def meet(self) -> None:
-        """All lanes know what each of them does."""
+        """All lanes learn what each of them knows."""
         self._keep_fenced(self.apart)
         for known in self.all[1:]:
             self.common.join(known, self._domain)
@@ -203,7 +210,7 @@ class LanesKnown:
 
 
 def _is_in(rows: Rows, others: Rows) -> bool:
-    """Whether others, of which there may be more, have reached these."""
+    """Whether `others`, of which there may be more, have reached these rows."""
     kinds, width = rows.shape
     return all_of(rows <= fitted(others, width)[:kinds, :width])
 

@@ -1,9 +1,9 @@
-"""What single lanes of a warp have passed on, where not all of its lanes release.
+"""What single lanes of a warp have passed on, if not all of its lanes release.
 
 PTX orders threads (ISA §8.9): a release by one lane covers that lane's accesses, and those of the
-other lanes up to where they last met it. The clock of a warp holds for all its lanes; so such a
-release passes on the warp's time of then, and the lanes that release have components of their own,
-of which the marks of the memory tell which byte they wrote.
+other lanes up to the time when they last met it. The clock of a warp holds for all its lanes. So
+such a release passes on the warp's time of that meeting. The lanes that release get components of
+their own, and the marks of the memory tell which lane wrote each byte.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .clock import Domain
 from .verdicts import mark_of
 
 EVERYONE = WARP_SIZE + 1
-"""In place of a lane: all of the warp did it."""
+"""Stands for all lanes of the warp in place of one."""
 
 
 def releasing(warp: Warp) -> tuple[int, ...] | None:
-    """The lanes that execute a warp's instruction, None if they are all that are alive."""
+    """The lanes that execute a warp's instruction; None if they are all that are alive."""
     split, lone = warp.split, warp.split.mask
     if lone is FULL or len(lanes_in(lone)) > 1:
         _, guard, negated = warp.launch.code[split.pc]
@@ -31,12 +31,13 @@ def releasing(warp: Warp) -> tuple[int, ...] | None:
 
 
 def lanes_apart(warp: Warp, mask: np.ndarray) -> tuple[int, ...] | None:
-    """The lanes of a mask, None if they are all that are alive."""
+    """The lanes of a mask; None if they are all that are alive."""
     return None if mask is FULL or lanes_to_int(mask) == warp.live else lanes_in(mask)
 
 
 def _times(table: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """int64[34]: by 1 + the lane up to when a row covers its accesses; 0: of any of them."""
+    """int64[34]: by 1 + the lane, the time up to which a row covers its accesses; at 0, for any
+    lane."""
     times = np.where(table < len(row), row[np.minimum(table, len(row) - 1)], 0)
     times[0], times[EVERYONE] = times[1:EVERYONE].max(), times[1:EVERYONE].min()
     return times
@@ -46,8 +47,8 @@ def uncovered(
     bad: np.ndarray, marks: tuple[np.ndarray | int, np.ndarray], lanes: np.ndarray, domain: Domain,
     row: np.ndarray,
 ) -> np.ndarray | None:  # fmt: skip
-    """Of the flagged marks (who, when) those that no release of their lane covers either; None if
-    there is none. lanes: 1 + the lane of each, 0 for one that is not known."""
+    """The flagged marks (who, when) that no release of their lane covers either; None if there are
+    none. lanes: 1 + the lane of each, 0 if it is not known."""
     who, when = np.abs(np.broadcast_to(marks[0], bad.shape)), marks[1]
     for component in np.unique(who[bad]).tolist():
         table = domain.lanes.get(component)

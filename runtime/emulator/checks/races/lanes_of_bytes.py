@@ -11,14 +11,14 @@ from .grains import WORD, Block, Cells, bytes_of
 
 
 def lane_of_each(actor: Actor, index: Cells, size: int) -> np.ndarray | int:
-    """Of each byte 1 + the lane that accesses it, 0 where that is not known."""
+    """For each byte, 1 + the lane that accesses it, 0 if that is not known."""
     if actor.lanes is None:
         return 0
     return np.repeat(actor.lanes, len(bytes_of(index, size)) // len(actor.lanes))
 
 
 def lanes_of_units(lanes: np.ndarray | None, cells: Cells, size: int) -> np.ndarray | int:
-    """The same of each word that cells consist of, of each byte where they are smaller."""
+    """The same for each word that cells consist of, or for each byte if cells are smaller."""
     if lanes is None or isinstance(cells, Block):
         return 0
     units = cells.size * max(1, size // WORD) if size >= WORD else cells.size * size
@@ -28,9 +28,9 @@ def lanes_of_units(lanes: np.ndarray | None, cells: Cells, size: int) -> np.ndar
 def require_agreement(
     offsets: np.ndarray, values: np.ndarray, lanes: np.ndarray | None, what: str
 ) -> None:
-    """Trap where lanes of one plain store write different values to one place: nothing orders them,
-    and which value stays is undefined. Accesses are aligned to their size, so that two of them meet
-    as a whole or not at all; a vector may differ in some of its elements."""
+    """Traps if lanes of one plain store write different values to one place: nothing orders them,
+    and which value stays is undefined. Accesses are aligned to their size, so two of them overlap
+    entirely or not at all; a vector may differ in some of its elements."""
     order = np.argsort(offsets, kind="stable")
     met = np.flatnonzero(np.diff(offsets[order]) == 0)
     if not len(met):
@@ -52,7 +52,8 @@ def require_agreement(
 
 
 def note_lanes(known: np.ndarray, index: Cells, size: int, actor: Actor) -> None:
-    """Of each byte which lane writes it, nobody where several do at once: each has written it."""
+    """Notes for each byte which lane writes it; none if several lanes do at the same time, since
+    each of them has written it."""
     at, lanes = bytes_of(index, size), lane_of_each(actor, index, size)
     known[at] = lanes
     several = known[at] != lanes

@@ -1,7 +1,7 @@
-"""Who wrote each byte of a CTA's shared memory last.
+"""The last writer of each byte of a CTA's shared memory.
 
 Copies fill the stages of a ring again and again. Such a run of words is kept as one, and its words
-are marked only once somebody asks for single ones.
+are marked only when somebody asks for single ones.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from .grains import WORD, Block, Cells, Grains, Runs, Span, row_span
 
 
 class LastWrites:
-    """A mark of each byte is who wrote and when; all are zero at first. around(span): the run that
-    holds all bytes of a span, or None."""
+    """A mark of each byte says who wrote it and when; all are zero at first. around(span): the run
+    that holds all bytes of a span, or None."""
 
     def __init__(self, size: int):
         self._marks, self._runs = Grains(size, np.int32, np.int64), Runs()
@@ -34,11 +34,11 @@ class LastWrites:
         return self._settled().is_blank(cells, size)
 
     def coarse(self, cells: Cells, size: int) -> list[np.ndarray] | None:
-        """Who and when by words, see `Grains.coarse`."""
+        """Who and when, by words; see `Grains.coarse`."""
         return self._settled().coarse(cells, size)
 
     def fine(self, cells: Cells, size: int) -> list[np.ndarray]:
-        """Who and when by bytes, see `Grains.fine`."""
+        """Who and when, by bytes; see `Grains.fine`."""
         return self._settled().fine(cells, size)
 
     def _settled(self) -> Grains:

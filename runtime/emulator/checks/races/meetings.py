@@ -1,8 +1,8 @@
-"""What arrivals at a named barrier, or that of a cluster, pass on to those who wait.
+"""What arrivals at a named barrier, or at that of a cluster, pass on to those who wait.
 
 The barrier of a cluster waits for all threads that have not exited (PTX ISA §9.7.13.3). So its
-completion tells that whoever has exited has done all that it did: its accesses are over. Nothing
-promises that what they wrote can be seen.
+completion says that the accesses of threads that have exited are over. Nothing promises that what
+they wrote is visible.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ KEPT = 4
 
 
 class Meeting:
-    """One barrier: what has arrived in its current phase, and what earlier phases pass on. Those
-    who arrive are told by event, with the PTX line; _gone: what those pass on who have exited."""
+    """One barrier: what has arrived in its current phase, and what earlier phases pass on. Arrivals
+    are kept by event, with the PTX line; _gone: what threads that have exited pass on."""
 
     def __init__(self):
         self._arrivals: list[Message] = []
@@ -35,7 +35,7 @@ class Meeting:
         self._gone: Message | None = None
 
     def leave(self, message: Message) -> None:
-        """Threads exit, and none of its phases waits for them."""
+        """Notes that threads exit, for which none of its phases waits."""
         self._gone = message if self._gone is None else joined([self._gone, message])
 
     def arrive(self, message: Message, event: Event, line: int) -> None:
@@ -43,8 +43,8 @@ class Meeting:
         self._arriving.append((event, line))
 
     def unmet(self, happened: np.ndarray) -> tuple[Event, int] | None:
-        """An arrival at the phase before that one who arrives now need not come behind, by what is
-        known to have happened; None if there is none."""
+        """An arrival at the previous phase that need not precede the one now, by what is known to
+        have happened; None if there is none."""
         for event, line in self._before:
             if happened[event[0]] < event[1]:
                 return event, line
@@ -59,19 +59,19 @@ class Meeting:
         self._before, self._arriving = self._arriving, []
 
     def message(self, generation: int) -> Message | None:
-        """What its arrivals pass on, None if that is nothing or too long ago."""
+        """What the arrivals of a phase pass on; None if that is nothing, or too long ago."""
         return self._messages.get(generation)
 
 
 class Meetings(Actors):
-    """Threads that meet, in the barriers of a launch and in those of warps."""
+    """The meetings of threads, in the barriers of a launch and in those of warps."""
 
     def __init__(self, launch: Launch):
         super().__init__(launch)
         self._meetings: dict[Any, Meeting] = {}
 
     def forget_meetings(self, cta: Cta) -> None:
-        """A CTA has exited."""
+        """Forgets a CTA that has exited."""
         for barrier in cta.barriers:
             self._meetings.pop(barrier, None)
 
@@ -92,8 +92,8 @@ class Meetings(Actors):
         meeting.arrive(message, event, line_of(warp))
 
     def _require_met(self, barrier: Any, meeting: Meeting, clock: WarpClock) -> None:
-        """Trap if an arrival at a named barrier might have counted for the phase before: PTX ISA
-        §9.7.13.1, a phase ends with the number of threads that it expects, whoever they are."""
+        """Traps if an arrival at a named barrier might have counted for the phase before: a phase
+        ends with the number of threads that it expects, whichever they are (PTX ISA §9.7.13.1)."""
         early = meeting.unmet(clock.row(HAPPENED))
         if early is not None:
             raise early_arrival(barrier, clock.domain.name(early[0][0]), early[1])

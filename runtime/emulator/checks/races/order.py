@@ -1,4 +1,4 @@
-"""Which marks of earlier accesses an access is not ordered behind."""
+"""The marks of earlier accesses behind which an access is not ordered."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMPONENT_MASK = (1 << CLUSTER_SHIFT) - 1
 def conflicts(
     who: np.ndarray, when: np.ndarray, actor: Actor, kind: int, apart: Lanes | None = None
 ) -> Iterator[np.ndarray]:
-    """bool[marks] of each cluster's that a row of what the actor knows does not cover."""
+    """bool[marks] of each cluster: those that a row of what the agent knows does not cover."""
     if not any_of(who):
         return
     clusters = np.abs(who) >> CLUSTER_SHIFT
@@ -46,14 +46,14 @@ def conflicts(
 
 
 def visible_row(actor: Actor) -> int:
-    """The row that says which writes to global memory it may read or replace."""
+    """The row that says which writes to global memory the agent may read or replace."""
     return ASYNC_GLOBAL if actor.asynchronous else KNOWN
 
 
 def harmful(bad: np.ndarray | None, same: Same | None) -> int | None:
-    """The first of the flagged bytes that changes its value, None if there is none.
+    """The first of the flagged bytes that changes its value; None if there is none.
 
-    Several threads that write the value that is there already do no harm.
+    Several threads that write the value that is already there do no harm.
     """
     if bad is None:
         return None
@@ -69,8 +69,8 @@ def flags_of(bad: np.ndarray | None, count: int) -> np.ndarray:
 def unordered(
     who: np.ndarray, when: np.ndarray, actor: Actor, row: np.ndarray, cluster: int | None = None
 ) -> np.ndarray | None:
-    """bool[bytes]: marks, of its own cluster or another, that the actor is not ordered behind; None
-    if there is none."""
+    """bool[bytes]: the marks, of the agent's own cluster or another, behind which it is not
+    ordered; None if there are none."""
     if actor.reaches is not None:
         number = actor.domain.number if cluster is None else cluster
         marks = who, when & LINE_MASK

@@ -1,4 +1,4 @@
-"""What strong accesses to a place in memory pass on from who writes it to who reads it."""
+"""What strong accesses to a place in memory pass on from its writers to its readers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RELEASES = ("release", "acq_rel")
 
 
 class Places:
-    """By region and offset, what the last strong store left there; races: a `tracker.Races`;
+    """By region and offset, what the last strong store left there. races: a `tracker.Races`;
     _released: what warps have released there."""
 
     def __init__(self, races: Any, launch: Launch):
@@ -28,8 +28,8 @@ class Places:
         self._fences = ScFences(races.clock)
 
     def loaded(self, region: object, offsets: np.ndarray, lanes: np.ndarray | None) -> None:
-        """A strong load by a warp: lanes acquire, or hold for a fence, what the places pass on
-        that they read. lanes: 1 + the lane of each offset."""
+        """A strong load by a warp: its lanes acquire what the places that they read pass on, or
+        hold it for a later fence. lanes: 1 + the lane of each offset."""
         warp = self._launch.current_warp
         if warp is None or self._races.operation is not None:
             return
@@ -57,12 +57,13 @@ class Places:
         self._races.clock(warp).acquire(message, lanes, relaxed=relaxed, distance=distance)
 
     def fenced(self, warp: Warp, lanes: Lanes, scope: str) -> None:
-        """fence.sc by lanes."""
+        """Lanes execute fence.sc."""
         self._fences.fenced(warp, lanes, REACH[scope])
 
     def stored(self, region: object, offsets: np.ndarray, lanes: np.ndarray | None) -> None:
-        """A strong store by a warp or a late one: the places pass on what it releases, each of
-        several what the last of its lanes does. lanes: 1 + the lane of each offset."""
+        """A strong store by a warp, or a late one: the places pass on what it releases, and if
+        several lanes store to a place, what the last one releases. lanes: 1 + the lane of each
+        offset."""
         places = dict(zip(offsets.tolist(), range(len(offsets)), strict=True))
         if lanes is None or len(places) == 1 or self._launch.strong.updating:
             self._put(region, list(places), None)
@@ -85,8 +86,8 @@ class Places:
             self._locations[key] = left
 
     def _with_own_releases(self, key: Place, lanes: Lanes, published: Published) -> Published:
-        """A release by a thread, and a later strong write of the same thread there, are a release
-        pattern (PTX ISA §8.8): the write passes on what the thread had released by then."""
+        """A release by a thread and a later strong write of the same thread to the place form a
+        release pattern (PTX ISA §8.8): the write passes on what the thread had released before."""
         warp = self._launch.current_warp
         if warp is None or self._races.operation is not None:
             return published
@@ -98,7 +99,7 @@ class Places:
         return published if earlier is None else published.continued(earlier)
 
     def forget(self, warp: Warp) -> None:
-        """It has exited."""
+        """Forgets a warp that has exited."""
         self._released.pop(warp, None)
 
     def _published(self, lanes: tuple[int, ...] | None) -> Published | None:

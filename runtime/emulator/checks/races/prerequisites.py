@@ -2,7 +2,7 @@
 
 The end of those grids is one event of a domain of its own, as if they were a cluster. A warp learns
 of it by waiting, or from a warp that has waited, through barriers and the like (PTX ISA §9.7.13.13:
-the wait makes their accesses visible to the grid, but blocks the executing thread alone).
+the wait makes their accesses visible to the grid, but blocks only the executing thread).
 """
 
 from __future__ import annotations
@@ -24,22 +24,24 @@ class Prerequisites:
         self._ended = Message(domain)
 
     def guarded(self, shadow: GlobalShadow | None, name: str) -> AwaitedShadow:
-        """The shadow of an array that they work on; its own is None where nothing writes it."""
+        """The shadow of an array that these grids work on; the array's own shadow is None if the
+        kernel does not write it."""
         return AwaitedShadow(shadow, name, self._domain.number)
 
     def waited(self, clock: WarpClock) -> None:
-        """A warp has executed griddepcontrol.wait."""
+        """Notes that a warp has executed griddepcontrol.wait."""
         clock.learn(self._ended)
 
 
 class AwaitedShadow:
-    """Refuses who does not know that grid `number` has ended, then marks as `shadow` does."""
+    """Refuses an agent that does not know that grid `number` has ended, and then marks as `shadow`
+    does."""
 
     def __init__(self, shadow: GlobalShadow | None, name: str, number: int):
         self._shadow, self._name, self._number = shadow, name, number
 
     def read(self, index: Cells, size: int, actor: Actor, what: str) -> None:
-        """Somebody reads these bytes, of accesses of ``size``."""
+        """Judges and notes a read of these bytes, in accesses of ``size``."""
         self._require(actor, what)
         if self._shadow is not None:
             self._shadow.read(index, size, actor, what)
@@ -47,7 +49,8 @@ class AwaitedShadow:
     def write(
         self, index: Cells, size: int, actor: Actor, what: str, same: Same | None = None
     ) -> None:
-        """Somebody writes them; ``same()`` tells which of the bytes keep their value."""
+        """Judges and notes a write of them; ``same()`` tells which of the bytes keep their
+        value."""
         self._require(actor, what)
         if self._shadow is not None:
             self._shadow.write(index, size, actor, what, same)

@@ -1,7 +1,8 @@
-"""How far strong accesses reach: two race like weak ones where one's scope leaves out the other.
+"""How far strong accesses reach: two of them race like weak ones if the scope of one excludes the
+other.
 
-They are morally strong only if each one's scope includes the other's thread (PTX ISA §8.7.1): an
-`atom.cta` is atomic for its own CTA alone.
+They are morally strong only if the scope of each includes the other's thread (PTX ISA §8.7.1): an
+`atom.cta` is atomic only for its own CTA.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import numpy as np
 from .clock import ELSEWHERE, OWN_CLUSTER, REACH
 
 Home = tuple[int, int]
-"""A cluster's number and the rank of a CTA there."""
+"""The number of a cluster and the rank of a CTA in it."""
 
 
 class Reaches:
-    """narrow: whether a strong access of less than .gpu has been made. _lines: by its PTX line how
-    far it reaches, the farthest of a line; _homes: by a cluster's number and a component of it the
+    """narrow: whether a strong access with a scope below .gpu has been made. _lines: by PTX line,
+    how far its accesses reach, the farthest of a line. _homes: by cluster number and component, the
     CTA whose accesses it marks."""
 
     def __init__(self) -> None:
@@ -25,11 +26,11 @@ class Reaches:
         self._homes: dict[tuple[int, int], Home] = {}
 
     def belongs(self, component: int, home: Home) -> None:
-        """A component marks accesses of a warp there."""
+        """Notes that a component marks accesses of a warp in this CTA."""
         self._homes[home[0], component] = home
 
     def note(self, line: int, scope: str) -> None:
-        """A strong access is made."""
+        """Notes that a strong access is made."""
         reach = REACH[scope]
         if reach < ELSEWHERE or line in self._lines:
             self.narrow = True
@@ -38,8 +39,8 @@ class Reaches:
     def weakened(
         self, marks: tuple[np.ndarray, np.ndarray], cluster: int, line: int, home: Home
     ) -> np.ndarray:
-        """The marks' components, negative if strong for a strong access at a PTX line by a warp
-        there. marks: the same for anybody, and the PTX line of each."""
+        """The components of the marks, negative where they are strong for a strong access at a PTX
+        line by a warp in this CTA. marks: the same for anybody, and the PTX line of each."""
         who, lines = marks
         weak = np.zeros(who.shape, bool)
         for component in np.unique(-who[who < 0]).tolist():

@@ -1,7 +1,7 @@
-"""Who read each byte last, kept as reads come until somebody asks for single bytes.
+"""The last readers of each byte, kept as whole reads until somebody asks for single bytes.
 
-Most arrays that tensor copies read are written by nobody, and what the tensor core reads of shared
-memory is written again by a copy that knows it has read.
+Most arrays that tensor copies read are never written. What the tensor core reads of shared memory
+is overwritten by a copy that knows that it has been read.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from .grains import WORD, Block, Cells, Grains, Span, bytes_of, meet, span_of, w
 from .lanes_of_bytes import lanes_of_units
 
 MOST_BOXES = 1 << 14
-"""Boxes that are kept as such."""
+"""The number of boxes that are kept as such."""
 
 
 MOST_READS = 96
-"""Reads of one agent that are kept as such: the operands of all stages of a pipeline."""
+"""The number of reads by one agent that are kept as such: the operands of all stages of a
+pipeline."""
 
 
 class _Recent:
-    """A read of cells, which lie in the span, if that is known."""
+    """A read of cells, which lie in the span if that is known."""
 
     __slots__ = ("_span", "cells", "lanes", "size", "when")
 
@@ -43,7 +44,8 @@ class _Recent:
 class AgentReads:
     """When one agent last read each byte of a CTA's shared memory of ``size`` bytes.
 
-    Recent reads are kept by the run (`grains.Run`) that they lie in, None for those in none.
+    Recent reads are kept by the run (`grains.Run`) in which they lie, and by None if they lie in
+    none.
     """
 
     def __init__(self, size: int):
@@ -58,7 +60,7 @@ class AgentReads:
     def note(
         self, cells: Cells, size: int, actor: Actor, span: Span | None, run: Span | None = None
     ) -> None:
-        """It reads cells of ``size`` bytes."""
+        """Notes that the agent reads cells of ``size`` bytes."""
         when = actor.when
         if self._count == MOST_READS:
             self.marks()
@@ -87,7 +89,7 @@ class AgentReads:
         return False
 
     def _reach(self) -> Span:
-        """Bytes between which all reads lie."""
+        """The bytes between which all reads lie."""
         for read in self._unplaced:
             (low, high), (lowest, highest) = read.place(), self._extent
             self._extent = min(low, lowest), max(high, highest)
@@ -110,7 +112,7 @@ class AgentReads:
 
 
 class _Read(NamedTuple):
-    """number: how many reads came before it."""
+    """number: how many reads preceded it."""
 
     number: int
     who: int
@@ -118,8 +120,8 @@ class _Read(NamedTuple):
 
 
 class LastReads:
-    """The last reads of two agents of each byte of an array; a mark is who read, when, and 1 +
-    the lane, 0 for none."""
+    """The last reads of each byte of an array by two agents; a mark says who read and when, and 1 +
+    the lane, or 0 for none."""
 
     def __init__(self, size: int):
         self._size = size
@@ -128,7 +130,7 @@ class LastReads:
         self._marks: list[Grains] = []
 
     def note(self, index: Cells, size: int, who: int, actor: Actor) -> None:
-        """Somebody reads the cells of ``size`` bytes."""
+        """Notes that an agent reads the cells of ``size`` bytes."""
         if self._marks or not isinstance(index, Block) or len(self._boxes) == MOST_BOXES:
             self.marks()
             self._put(index, size, who, actor.when, lanes_of_units(actor.lanes, index, size))
@@ -139,7 +141,7 @@ class LastReads:
         self._boxes[index] = read, before if last and last.who == who else last
 
     def marks(self) -> list[Grains]:
-        """Those of the last reads, and those of the last ones that others did before."""
+        """The marks of the last reads, and of the last ones before by other agents."""
         reads = [(read, box) for box, kept in self._boxes.items() for read in kept if read]
         self._boxes.clear()
         for read, box in sorted(reads):
@@ -153,7 +155,7 @@ class LastReads:
         self._marks[0].put(index, size, who, when, lanes)
 
     def _keep_other(self, index: Cells, size: int, own: int) -> None:
-        """The last reads of these cells become the ones before, where others did them."""
+        """The last reads of these cells become the ones before, if other agents did them."""
         last, before = self._marks
         cells, unit, marks = index, size, last.coarse(index, size)
         if marks is None:

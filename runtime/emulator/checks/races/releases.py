@@ -10,8 +10,8 @@ from .clock import ELSEWHERE, HAPPENED, OWN_CLUSTER, OWN_CTA, Domain, Event, Mes
 
 
 class BarrierClock:
-    """What the arrivals at a barrier pass on. pending: of the current phase; done: of the past;
-    made: its initialisations, several if warps make it alike.
+    """What the arrivals at a barrier pass on. pending: in the current phase; done: in completed
+    phases; made: its initialisations, of which there are several if warps initialise it alike.
 
     waiters: by component, the time at which a warp saw the newest phase complete, and its line.
     """
@@ -26,12 +26,13 @@ class BarrierClock:
         self.waiters: dict[int, tuple[int, int]] = {}
 
     def time(self, barrier: Mbarrier) -> int:
-        """Of its component: that of what signals the phase that the barrier is in."""
+        """The time of the barrier's own component: that of what signals the phase in which the
+        barrier is."""
         return self.base + barrier.phase + 1
 
     def arrived(self, barrier: Mbarrier, domain: Domain) -> int:
-        """An operation of another CTA has signalled the phase; whoever waits for that phase knows
-        it, and nobody else: having waited for the operation elsewhere is not enough."""
+        """An operation of another CTA has signalled the phase. Only those who wait for that phase
+        know it: having waited for the operation elsewhere is not enough."""
         time = self.time(barrier)
         message = Message(domain)
         message.happened(self.component, time)
@@ -43,8 +44,8 @@ class BarrierClock:
         self.waiters.setdefault(component, (time, line))
 
     def late_waiter(self) -> tuple[int, int] | None:
-        """(component, line) of one that nothing keeps from falling behind the phase which is
-        complete now: none of the arrivals at it comes after the waiter saw the one before."""
+        """(component, line) of a waiter that may fall behind the phase that is complete now,
+        because none of the arrivals at it follows the waiter's view of the phase before."""
         happened = None if self.pending is None else self.pending.rows[HAPPENED]
         for component, (time, line) in self.waiters.items():
             if happened is None or component >= len(happened) or happened[component] < time:
@@ -52,8 +53,8 @@ class BarrierClock:
         return None
 
     def unseen_by(self, message: Message) -> int | None:
-        """The line of a wait that has seen the phase before complete, where nothing orders one of
-        them before an arrival that passes on this message."""
+        """The line of a wait that has seen the previous phase complete, if nothing orders such a
+        wait before an arrival that passes on this message."""
         happened = message.rows[HAPPENED]
         for component, (time, _) in self.waiters.items():
             if component < len(happened) and happened[component] >= time:
@@ -61,7 +62,7 @@ class BarrierClock:
         return next((line for _, line in self.waiters.values()), None)
 
     def arrive(self, message: Message) -> None:
-        """Add what an arrival passes on; the message is the barrier's from now on."""
+        """Adds what an arrival passes on; the message belongs to the barrier from now on."""
         if self.pending is None:
             if self.done is None:
                 self.pending = message
@@ -70,7 +71,7 @@ class BarrierClock:
         self.pending.join(message)
 
     def end_operation(self, meant: Message, event: Event, *, commits: bool, generic: bool) -> None:
-        """An operation is complete, whose warp knew ``meant``; a commit passes that on."""
+        """An operation is complete whose warp knew ``meant`` at issue; a commit passes that on."""
         if self.pending is None:
             self.pending = Message(meant.domain) if self.done is None else self.done.copy()
         if commits:
@@ -101,7 +102,7 @@ class Published:
         return OWN_CLUSTER if reader.cluster is self.writer.cluster else ELSEWHERE
 
     def continued(self, earlier: Published) -> Published:
-        """After an atomic update: what the place passed on before goes on."""
+        """After an atomic update, what the place passed on before is passed on, too."""
         own = [message.copy() for message in self.messages]
         first = earlier.distance(self.writer)
         for distance, message in enumerate(own):

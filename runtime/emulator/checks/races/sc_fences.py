@@ -1,12 +1,12 @@
-"""The order of fence.sc, as far as what is read and written tells of it.
+"""The order of fence.sc operations, as far as what is read and written reveals it.
 
-PTX ISA §8.9: fence.sc operations are in one order, in which each synchronizes with the later ones.
-Which of two comes first is open, unless a strong access behind the one, in causality order, comes
-at its place in memory before a strong access ahead of the other: a write before a read of it or
-before a later write, or a read of what was there before a write. Then that order holds in each run
-that sees the same values: by the other one a read would come before the write that it reads. Only
-then a kernel can rely on it. Barriers count: the thread that draws a ticket behind one tells of the
-fences of all that arrived there.
+PTX ISA §8.9: fence.sc operations are in a single order, in which each synchronizes with the later
+ones. Which of two comes first is open, unless a strong access that follows one of them in causality
+order precedes, at its place in memory, a strong access that precedes the other: a write precedes a
+read of its value and later writes, and a read of an older value precedes the write. Then that order
+holds in each run that sees the same values, because in the other order a read would precede the
+write that it reads. Only then may a kernel rely on it. Barriers count: a thread that draws a ticket
+after one reveals the fences of all threads that arrived there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ Place = tuple[int, int]
 
 
 class _Fence(NamedTuple):
-    """One that a warp has executed: its number, how far its scope reaches, and what precedes it."""
+    """A fence that a warp has executed: its number, how far its scope reaches, and what precedes
+    it."""
 
     number: int
     cta: Cta
@@ -34,8 +35,8 @@ class _Fence(NamedTuple):
 
 
 class ScFences:
-    """clock: of a warp. _number: of fences so far; _accessed, _written: by place, those that an
-    access, or write, of it came behind."""
+    """clock: that of a warp. _number: the number of fences so far; _accessed, _written: by place,
+    the fences that an access, or a write, of it follows."""
 
     def __init__(self, clock: Callable[[Warp], WarpClock]):
         self._clock = clock
@@ -45,7 +46,7 @@ class ScFences:
 
     @property
     def any(self) -> bool:
-        """Whether one has been executed."""
+        """Whether a fence.sc has been executed."""
         return self._number > 0
 
     def reads(self, warp: Warp, lanes: Lanes, place: Place) -> None:
@@ -55,7 +56,7 @@ class ScFences:
             self._leave(self._accessed, warp, lanes, place)
 
     def writes(self, warp: Warp | None, lanes: Lanes, place: Place) -> None:
-        """A strong write, None of an operation."""
+        """A strong write; the warp is None for an operation."""
         if self.any and warp is not None:
             lanes = lanes or releasing(warp)
             self._learn(warp, lanes, self._accessed.get(place, {}))
@@ -63,7 +64,7 @@ class ScFences:
             self._leave(self._written, warp, lanes, place)
 
     def _learn(self, warp: Warp, lanes: Lanes, first: Fences) -> None:
-        """Lanes have come behind an access that comes behind these."""
+        """Lanes follow an access that follows these fences."""
         known = self._clock(warp).known
         if all(newest(each.fences.first, first) == each.fences.first for each in known.of(lanes)):
             return
@@ -76,7 +77,7 @@ class ScFences:
                 at[place] = newest(at.get(place, {}), known.fences.behind)
 
     def fenced(self, warp: Warp, lanes: Lanes, reach: int) -> None:
-        """fence.sc by lanes, of a scope that reaches so far."""
+        """Lanes execute fence.sc with a scope that reaches so far."""
         clock = self._clock(warp)
         found = [known.fences.first for known in clock.known.of(lanes)]
         reached = {
@@ -96,7 +97,7 @@ class ScFences:
 
 
 def _follow(known: Known, fence: Fences, reached: Fences) -> None:
-    """What follows is behind this fence, and so behind what it has reached."""
+    """What follows is behind this fence, and so behind what the fence has reached."""
     first = {who: each for who, each in known.fences.first.items() if reached.get(who) is not each}
     known.fences = FencesKnown(newest(known.fences.behind, fence), first)
 

@@ -1,8 +1,8 @@
 """Who wrote and who read each byte last, and whether the next access is ordered behind them.
 
-A mark is two numbers: `who` is the component (with the cluster's number for global memory),
-negative if the access was strong (PTX ISA §8.7: two strong accesses never race, but for what
-`reaches` says), 0 for nobody; `when` is ``time << 20 | PTX line``.
+A mark is two numbers. `who` is the component (with the cluster's number for global memory). It is
+negative if the access was strong (PTX ISA §8.7: two strong accesses never race, except as `reaches`
+says), and 0 for nobody. `when` is ``time << 20 | PTX line``.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Warn = Callable[[str, str], None]
 class SharedShadow:
     """The marks of one CTA's shared memory of ``size`` bytes; offsets are those of its window.
 
-    proxy: knows the writing threads that have not executed a proxy fence since: a fence by single
-    lanes is found there. warn: told of a write that only others have fenced. told_of: as in
-    `SharedRules`.
+    proxy: knows the writing threads that have not executed a proxy fence since; a fence by single
+    lanes is found there. warn: is called for a write that only other threads have fenced. told_of:
+    as in `SharedRules`.
     """
 
     def __init__(
@@ -59,8 +59,8 @@ class SharedShadow:
     def read(
         self, index: Cells, size: int, actor: Actor, what: str, span: Span | None = None
     ) -> None:
-        """Somebody reads the cells of ``size`` bytes (a power of two) with these numbers, which lie
-        in the span."""
+        """Judges and notes a read of the cells of ``size`` bytes (a power of two) with these
+        numbers, which lie in the span."""
         run = self._writes.around(span) if span else None
         if run is not None and self._knows(run, actor):
             self._note_fences(index, size, actor, what)
@@ -75,7 +75,7 @@ class SharedShadow:
 
     @staticmethod
     def _knows(run: Run, actor: Actor) -> bool:
-        """Whether an actor, which is no thread, is ordered behind the access that marked a run."""
+        """Whether an agent that is not a thread is ordered behind the access that marked a run."""
         if actor.lanes is not None:
             return False
         visible = actor.rows[ASYNC if actor.asynchronous else KNOWN]
@@ -84,7 +84,8 @@ class SharedShadow:
     def write(
         self, index: Cells, size: int, actor: Actor, what: str, same: Same | None = None
     ) -> None:
-        """Somebody writes them; ``same()`` tells which of the bytes keep their value."""
+        """Judges and notes a write of them; ``same()`` tells which of the bytes keep their
+        value."""
         row = row_span(index)
         run = self._writes.around(row) if row else None
         if run is not None and self._knows(run, actor):
@@ -107,8 +108,8 @@ class SharedShadow:
     def awaited(
         self, index: np.ndarray, size: int, lanes: np.ndarray, stream: int, event: tuple[int, int]
     ) -> None:
-        """Lanes (1 + each) have waited for their copies, of this component, into these cells: from
-        this event on they are writes of the lanes themselves."""
+        """Lanes (1 + each) have waited for their copies into these cells, of component `stream`:
+        from this event on they are writes of the lanes themselves."""
         who, when = self._writes.fine(index, size)
         written = self._lanes[bytes_of(index, size)] == np.repeat(lanes, size)
         own = (written & (who == stream)).reshape(-1, size).all(axis=1)
@@ -118,7 +119,7 @@ class SharedShadow:
             self._writes.put(index[own], size, component, time << LINE_BITS | line)
 
     def superseded(self, words: Words, span: Span) -> None:
-        """The async proxy has written these 8-byte words: no fence is awaited there."""
+        """The async proxy has written these 8-byte words: no fence is awaited there any more."""
         if self._proxy.unfenced_in(*span):
             self._proxy.written_words(words)
 
@@ -156,7 +157,7 @@ class SharedShadow:
             bad = bad & ((who != mark[0]) | (when != mark[1]))
 
     def _check_earlier(self, index: Cells, size: int, actor: Actor, what: str) -> None:
-        """Trap for a strong write ahead of the last one that the access is not ordered behind."""
+        """Traps for a strong write before the last one behind which the access is not ordered."""
         marks = self._earlier.marks
         if marks is None or actor.strong or marks.is_blank(index, size):
             return
@@ -173,7 +174,7 @@ class SharedShadow:
     def _unordered(
         self, marks: tuple, cells: tuple[Cells, int], actor: Actor, row: np.ndarray
     ) -> np.ndarray | None:
-        """`unordered` of writes, by the lanes that wrote."""
+        """`unordered` for writes, by the lanes that wrote."""
         bad = unordered(marks[0], marks[1], actor, row)
         if bad is None:
             return None
@@ -187,7 +188,7 @@ class SharedShadow:
         return unordered(who, when, actor, visible) is None
 
     def _note_fences(self, index: Cells, size: int, actor: Actor, what: str) -> None:
-        """The ISA asks for a proxy fence on the way, practice for one by the writer itself."""
+        """The ISA requires a proxy fence on the way; in practice the writer itself executes one."""
         if not actor.asynchronous or not self._proxy.unfenced:
             return
         waiting = self._tags[bytes_of(index, size)]
@@ -205,7 +206,7 @@ class SharedShadow:
         )
 
     def _check_lanes(self, index: Cells, size: int, actor: Actor, what: str, past: tuple) -> None:
-        """Trap for a write of another lane of the warp since its lanes last came together."""
+        """Traps for a write of another lane of the warp since its lanes last met."""
         who, when, same = past
         recent = _recent(who, when, actor)
         if not any_of(recent):
@@ -241,7 +242,7 @@ class SharedShadow:
                     self._refuse(at, "read", (reader, int(when[first])), actor, what)
 
     def _refuse(self, at: int, past: str, mark: tuple[int, int], actor: Actor, what: str) -> None:
-        """Trap, or tell of what libraries ship."""
+        """Traps, or warns of what libraries ship."""
         component, (_, line) = abs(mark[0]), split_when(mark[1])
         name = self._domain.name(component)
         if past == "write" and self._tags[at] == CLOCKED and name.startswith("warp"):
@@ -260,5 +261,5 @@ class SharedShadow:
 
 
 def _recent(who: np.ndarray, when: np.ndarray, actor: Actor) -> np.ndarray:
-    """Marks of the actor itself since the lanes of its warp last came together."""
+    """Marks of the agent itself since the lanes of its warp last met."""
     return (who == actor.own) & (when >= (actor.together + 1) << LINE_BITS)

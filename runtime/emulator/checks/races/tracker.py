@@ -1,9 +1,9 @@
 """The events of one launch that order accesses, and the shadows that check them.
 
-Warps are the agents, and tell their lanes apart where few of them synchronise. Barriers, mbarriers
-and memory locations carry messages from those that release to those that acquire. An operation
-of an engine is bound by what its warp knew when it issued it, and its accesses become known
-through the mbarrier that it signals, its commit, or the wait for its group.
+Warps are the agents; their lanes are distinguished where only some of them synchronise. Barriers,
+mbarriers and memory locations carry messages from those that release to those that acquire. An
+operation of an engine is ordered behind what its warp knew when it issued it. Its accesses become
+known through the mbarrier that it signals, its commit, or the wait for its group.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ _COVERED = {
     "shared::cta": (ASYNC,),
     "shared::cluster": (ASYNC,),
 }
-"""Rows of the clocks that a proxy fence raises, by its state space."""
+"""The rows of the clocks that a proxy fence raises, by its state space."""
 
 
 class Races(Meetings, Listener):
-    """State of one launch. rules: those of shared memory, whose marks say which threads have not
-    executed a proxy fence."""
+    """The state of one launch. rules: those of shared memory, whose marks say which threads have
+    not executed a proxy fence."""
 
     def __init__(self, launch: Launch, rules: SharedRules):
         super().__init__(launch)
@@ -118,13 +118,13 @@ class Races(Meetings, Listener):
             self._forget_cluster(cta.cluster)
 
     def _forget_cluster(self, cluster: Cluster) -> None:
-        """Marks in global memory still tell of its domain, by number."""
+        """Forgets a cluster that has ended; marks in global memory keep its domain, by number."""
         del self._domain_of[cluster]
         self._meetings.pop(cluster, None)
         self._times = {key: times for key, times in self._times.items() if key[0] is not cluster}
 
     def bound(self) -> None:
-        """Watch every array and variable of global memory that may be written."""
+        """Watches every array and variable of global memory that may be written."""
         watchers = {}
         for region in self._launch.global_memory.regions:
             if region.writable:
@@ -152,7 +152,7 @@ class Races(Meetings, Listener):
     # -- engine operations -------------------------------------------------------------------------
 
     def submitted(self, op: EngineOp) -> None:
-        """It is bound by what its warp knows now."""
+        """The operation is ordered behind what its warp knows now."""
         warp = self._launch.current_warp
         if warp is not None:
             event = self._event_of(warp, op)
@@ -169,7 +169,7 @@ class Races(Meetings, Listener):
             op.marks = Meant(self.operation.marks.clock, self.operation.marks.issuer)
 
     def _event_of(self, warp: Warp, op: EngineOp) -> Event | None:
-        """The next event of its stream, or the newest one that there is."""
+        """The next event of the operation's stream, or the newest one that there is."""
         if op.stream is None:
             return None
         kind, lane = op.stream
@@ -200,7 +200,7 @@ class Races(Meetings, Listener):
         return clock.component, clock.time(barrier)
 
     def operations_awaited(self, warp: Warp, operations: list[EngineOp]) -> None:
-        """Other warps may have issued them."""
+        """The operations may have been issued by other warps."""
         newest: dict[int, EngineOp] = {}
         lanes = releasing(warp)
         if any(op.stream and op.stream[0] == "wgmma" for op in operations):
@@ -217,7 +217,7 @@ class Races(Meetings, Listener):
     # -- mbarriers ---------------------------------------------------------------------------------
 
     def mbarrier_made(self, warp: Warp, cta: Cta, offset: int, barrier: Mbarrier) -> None:
-        """The object's copies get a component of their own."""
+        """The copies that signal the object get a component of their own."""
         key = (cta.cluster, cta.rank, offset)
         name = f"an operation that signals mbarrier 0x{offset:x} of cta {cta.index}"
         if key not in self._times:
@@ -230,7 +230,7 @@ class Races(Meetings, Listener):
         self._clocks[warp].tick()
 
     def mbarrier_ended(self, warp: Warp, cta: Cta, offset: int, barrier: Mbarrier) -> None:
-        """A later object at the place goes on with later times."""
+        """A later object at this place continues with later times."""
         self.mbarrier_used(warp, barrier, "mbarrier.inval")
         del self._barriers[barrier]
         known = self._times.get((cta.cluster, cta.rank, offset))
@@ -248,7 +248,8 @@ class Races(Meetings, Listener):
             self._barriers[barrier].arrive(message)
 
     def _refuse_early(self, barrier: Mbarrier, message: Message) -> None:
-        """An arrival that may come before any wait has seen the phase before complete."""
+        """Traps for an arrival that may come before any wait has seen the previous phase
+        complete."""
         line = self._barriers[barrier].unseen_by(message)
         if line is not None:
             with self._rules.told_of("barrier-protocol"):
@@ -272,8 +273,8 @@ class Races(Meetings, Listener):
             note(target, ARRIVAL, (clock.component, time), op.line, commit=commit)
 
     def _arrival_message(self, warp: Warp, target: Cta, passes_on: str, scope: str) -> Message:
-        """An arrival whose scope is a CTA synchronises with no thread of another (PTX ISA §8.7.1:
-        the scope of each must include the other)."""
+        """What an arrival passes on; with the scope of a CTA it synchronises with no thread of
+        another CTA (PTX ISA §8.7.1: the scope of each must include the other)."""
         clock = self._clocks[warp]
         if passes_on == "nothing":
             return clock.happening()
@@ -285,7 +286,7 @@ class Races(Meetings, Listener):
         return clock.release(lanes, relaxed=passes_on == "relaxed", distance=distance)
 
     def signalled(self, target: Cta, offset: int, barrier: Mbarrier, phase: int) -> None:
-        """Where its phase is complete, no waiter of the one before may be on its way."""
+        """If its phase is complete, no waiter for the previous phase may still be under way."""
         if barrier.phase == phase:
             return
         clock = self._barriers[barrier]
@@ -310,7 +311,7 @@ class Races(Meetings, Listener):
         self._require_made(warp, barrier, what)
 
     def _require_made(self, warp: Warp, barrier: Mbarrier | None, user: str | EngineOp) -> None:
-        """Trap if one of its initialisations is not ordered before."""
+        """Traps if one of the barrier's initialisations is not ordered before."""
         if barrier is None:
             return
         known, made = self.known(warp), self._barriers[barrier].made
@@ -352,7 +353,8 @@ class Races(Meetings, Listener):
     # -- tensor memory -----------------------------------------------------------------------------
 
     def pair_asked(self, warp: Warp, peer: Cta, what: str) -> None:
-        """PTX ISA §9.7.16.7.1: the issuing warp must make sure that the peer CTA is launched."""
+        """PTX ISA §9.7.16.7.1: the issuing warp must make sure that the peer CTA has been
+        launched."""
         with self._rules.told_of("early-alloc"):
             self.require_started(warp, peer, what, "asks another for tensor memory with it")
 
@@ -363,7 +365,7 @@ class Races(Meetings, Listener):
         check_permit(warp, self._clocks[warp].row(HAPPENED))
 
     def columns_allocated(self, warp: Warp, cta: Cta, offset: int, columns: int) -> None:
-        """The result of tcgen05.alloc, of which the async proxy needs no fence."""
+        """The result of tcgen05.alloc, for which the async proxy needs no fence."""
         clock, actor = self._clocks[warp], self.actor(warp)
         assert actor is not None  # a warp is one
         event = self._stream(warp, "tcgen05.alloc", "tcgen05.alloc")
@@ -375,18 +377,18 @@ class Races(Meetings, Listener):
         clock.tick()
 
     def now(self, warp: Warp) -> Event:
-        """What a warp does now."""
+        """The event of what a warp does now."""
         return self._clocks[warp].own, self._clocks[warp].time
 
     def knows(self, warp: Warp, event: Event) -> bool:
-        """Whether a warp is ordered behind what another one has done."""
+        """Whether a warp is ordered behind an event of another one."""
         component, time = event
         row = self.known(warp).wide(self._clocks[warp].domain.width)[KNOWN]
         return int(row[component]) >= time
 
     def require_tensor(self, warp: Warp, past: PastAccess, what: str) -> None:
-        """Trap if a warp's access to tensor memory is not ordered behind another warp's. Columns
-        that were read may be overwritten once the reading is over."""
+        """Traps if a warp's access to tensor memory is not ordered behind another warp's. Columns
+        that were read may be overwritten once the read is over."""
         assert past.event is not None  # the race checks told it
         component, time = past.event
         rows = self.known(warp).wide(self._clocks[warp].domain.width)

@@ -1,4 +1,4 @@
-"""Why an access may not rely on an earlier one, in words."""
+"""The messages that say why an access may not rely on an earlier one."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ RELAXED_ALLOC, LANE_RELEASE = "relaxed-alloc", "lane-release"
 NARROW_ARRIVAL, UNWAITED_STORE = "narrow-arrival", "unwaited-store"
 COPY_FENCE = "copy-fence"
 SHIPPED = (RELAXED_ALLOC, LANE_RELEASE, NARROW_ARRIVAL, UNWAITED_STORE, COPY_FENCE)
-"""Categories of what is only told of where libraries ship it (`SharedRules.told_of`)."""
+"""The categories that are only warnings where libraries ship such code (`SharedRules.told_of`)."""
 LINE_MASK = (1 << LINE_BITS) - 1
 _FENCES = {ASYNC: "fence.proxy.async.shared::cta", ASYNC_GLOBAL: "fence.proxy.async.global"}
 _COPY = "the write by cp.async"
 _PRODUCTS = ("wgmma.mma_async", "tcgen05.mma")
 _OTHERS = {ASYNC: (ASYNC_GLOBAL, "global"), ASYNC_GLOBAL: (ASYNC, "shared")}
-"""By the row of a proxy fence, that of the fence of the other memory, and its name."""
+"""For the row of a proxy fence, the row of the fence for the other memory, and its name."""
 
 
 def split_when(when: int) -> tuple[int, int]:
@@ -54,8 +54,8 @@ def race(what: str, place: str, other: str) -> Trap:
 
 
 def tensor_race(access: Access, what: str, cta: Cta, *, over: bool) -> Trap:
-    """The Trap of an access to tensor memory by a warp of a CTA, or for it. over: whether the
-    earlier access is known to be over, which orders no other behind what it wrote."""
+    """The Trap of an access to tensor memory by a warp of a CTA, or on its behalf. over: whether
+    the earlier access is known to be over, which orders no other access behind what it wrote."""
     span, home = access.span, access.who[0]
     whose = "" if home == cta.rank else f" of cluster rank {home}"
     place = f"tensor memory columns {span.column}..{span.column_end - 1}"
@@ -89,7 +89,8 @@ def unmade(what: str, barrier: Mbarrier) -> Trap:
 
 
 def late_wait(barrier: Mbarrier, waiter: str, line: int) -> Trap:
-    """The Trap of a phase that completes without a waiter of the one before."""
+    """The Trap of a phase that completes while a waiter for the previous one may still be under
+    way."""
     before = f"phase {barrier.phase - 2}" if barrier.phase > 1 else "the one before the first"
     return Trap(
         "barrier-protocol",
@@ -123,9 +124,9 @@ def early_arrival(barrier: NamedBarrier, other: str, line: int) -> Trap:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """An earlier access, as the one that meets it knows it. when: its mark; cluster: whose
-    component it is, None for the actor's own; lanes, lane: the components of the warp's lanes by
-    1 + the lane, and that number of the one that did it, 0 if it is not known."""
+    """An earlier access, as the agent that meets it knows it. when: its mark; cluster: the cluster
+    of its component, None for the agent's own. lanes: the components of the warp's lanes by 1 + the
+    lane; lane: that number for the lane that did it, 0 if it is not known."""
 
     actor: Actor
     component: int
@@ -135,7 +136,7 @@ class Past:
     lane: int = 0
 
     def is_known(self, kind: int) -> bool:
-        """Whether a row of what the actor knows covers it."""
+        """Whether a row of what the agent knows covers it."""
         return self._is_in(self.actor.knows(kind, self.cluster))
 
     def _is_in(self, row: np.ndarray) -> bool:
@@ -143,7 +144,7 @@ class Past:
         return self.when < max(limit(row, self.component), limit(row, by_lane))
 
     def _is_known_to_others(self, kind: int) -> bool:
-        """Whether another lane of the actor's warp is ordered behind it."""
+        """Whether another lane of the agent's warp is ordered behind it."""
         return any(self._is_in(row) for row in self.actor.others_know(kind, self.cluster))
 
     def _is_of_another_lane(self) -> bool:
@@ -154,8 +155,8 @@ class Past:
         return any(self.when < limit(row, lane) for lane in self.lanes.tolist() if lane)
 
     def is_shipped(self, what: str, other: str, *, fenced: bool) -> str | None:
-        """The category of the warning, where libraries rely on what the order of instructions
-        makes of it on GPUs. what: the access; fenced: no proxy fence of the writer is missing."""
+        """The category of the warning, if libraries rely on what GPUs make of the order of
+        instructions. what: the access; fenced: no proxy fence of the writer is missing."""
         if other.startswith(_COPY) and what.startswith(_PRODUCTS) and self.is_known(KNOWN):
             return COPY_FENCE
         if other.startswith("the write by tcgen05.alloc") and self.is_known(HAPPENED):
@@ -170,8 +171,8 @@ class Past:
         return self.is_known(OVER) and not self.is_known(KNOWN)
 
     def _was_aligned_ahead_of_release(self) -> bool:
-        """Whether the warp has waited for its products, with all lanes, ahead of a release by
-        another lane that is known."""
+        """Whether the warp has waited for its products, with all lanes, before a release by another
+        lane that is known."""
         aligned = self.actor.domain.aligned.get(self.component)
         if self.cluster is not None or self.lanes is None or not aligned:
             return False
@@ -182,7 +183,7 @@ class Past:
 
     def refusal(self, what: str, place: str, other: str, fence: int) -> Trap:
         """The Trap. what accesses which place, and the earlier access; fence: the row of the proxy
-        fences of this memory."""
+        fences for this memory."""
         if self.is_known(KNOWN):
             return Trap(
                 "proxy-fence",

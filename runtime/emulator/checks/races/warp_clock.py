@@ -33,7 +33,8 @@ from .known import Known, Lanes, LanesKnown
 
 
 def _fenced(rows: Rows) -> Rows:
-    """Of another cluster: what is known there is behind a proxy fence of global memory."""
+    """The rows of another cluster, with what is known there behind a proxy fence of global
+    memory."""
     fenced = rows.copy()
     np.maximum(fenced[ASYNC_GLOBAL], fenced[KNOWN], out=fenced[ASYNC_GLOBAL])
     return fenced
@@ -42,11 +43,11 @@ def _fenced(rows: Rows) -> Rows:
 class WarpClock:
     """The clock of one warp.
 
-    own: its component; time: of its accesses from now on; known: what its lanes know, of which
-    alive tells, as bits, which have not exited; rank: of its CTA; met: CTAs that are known to have
-    started; _fenced: by row and 1 + the lane, the time of what its own fences cover, at 0 up to
-    when lanes had met at the newest; _ahead: lanes whose proxy fences cover more than the rows;
-    _covering: lanes whose release fences do.
+    own: its component; time: that of its accesses from now on. known: what its lanes know; alive:
+    the lanes that have not exited, as bits. rank: that of its CTA; met: the CTAs that are known to
+    have started. _fenced: by row and 1 + the lane, the time of what the lane's own fences cover,
+    and at 0 the time up to which lanes had met at the newest fence. _ahead: lanes whose proxy
+    fences cover more than the rows; _covering: lanes whose release fences do.
     """
 
     def __init__(self, domain: Domain, name: str, rank: int, alive: Callable[[], int]):
@@ -80,8 +81,8 @@ class WarpClock:
                 known.rows[: KNOWN + 1, self._away] = self.time
 
     def away(self) -> int:
-        """Its component for accesses to the shared memory of other CTAs: a proxy fence restricted
-        to .shared::cta does not cover them."""
+        """The warp's component for accesses to the shared memory of other CTAs: a proxy fence
+        restricted to .shared::cta does not cover them."""
         if not self._away:
             self._away = self.domain.component(self._name)
             self.domain.away.setdefault(self._rank, []).append(self._away)
@@ -95,8 +96,8 @@ class WarpClock:
     def release(
         self, lanes: Lanes = None, *, relaxed: bool = False, distance: int = OWN_CTA
     ) -> Message:
-        """What a release operation of lanes passes on; of a relaxed one what an earlier fence of
-        theirs covers, whose scope must reach as far as ``distance``.
+        """What a release operation of lanes passes on. For a relaxed operation, what an earlier
+        fence of these lanes covers whose scope reaches as far as ``distance``.
 
         What a ``tcgen05.fence`` covers travels along with either.
         """
@@ -105,8 +106,8 @@ class WarpClock:
         return message
 
     def release_narrow(self, lanes: Lanes) -> Message:
-        """What a release of the scope of a CTA passes on to another CTA of the cluster: that
-        accesses are over; of what they wrote only what a wider fence covers."""
+        """What a release with the scope of a CTA passes on to another CTA of the cluster: that
+        accesses are over; of what they wrote, only what a wider fence covers."""
         message = self._passing_on(lanes, RELEASED_CLUSTER, first=KNOWN)
         self.tick()
         return message
@@ -114,8 +115,8 @@ class WarpClock:
     def releases(
         self, lanes: Lanes, *, relaxed: bool, reach: int
     ) -> tuple[Message, Message, Message]:
-        """What a release passes on to its own CTA, its own cluster and to others, which its scope,
-        or that of an earlier fence, must reach."""
+        """What a release passes on to its own CTA, to its own cluster and to others, as far as its
+        scope, or that of an earlier fence, reaches."""
         messages: list[Message] = []
         for distance in (OWN_CTA, OWN_CLUSTER, ELSEWHERE):
             if messages and not relaxed and distance <= reach:
@@ -141,7 +142,8 @@ class WarpClock:
         return message
 
     def _lanes_apart(self, lanes: Lanes, covered: int | None) -> Iterable[int]:
-        """Lanes of these whose own accesses a release passes on otherwise than those of all."""
+        """Those of the lanes whose own accesses a release passes on differently from those of all
+        lanes."""
         if lanes is not None:
             return lanes
         return self._ahead if covered is None else self._ahead | self._covering
@@ -155,7 +157,8 @@ class WarpClock:
         return Message(self.domain, rows, *known.covered.get(covered, ({}, NO_FENCES)))
 
     def _tell_lanes_apart(self, rows: Rows, lanes: Lanes, covered: int | None, first: int) -> None:
-        """What lanes have done themselves, and of the others what came before they met."""
+        """Passes on what the lanes have done themselves, and what the others did before they
+        met."""
         if lanes is not None:
             together = max(known.together for known in self.known.of(lanes))
             limits = np.full(OUT - OVER, together)
@@ -176,7 +179,7 @@ class WarpClock:
         return [self.own, self._away] if self._away else [self.own]
 
     def happening(self) -> Message:
-        """What an operation passes on that orders no accesses: only that this has happened."""
+        """What an operation passes on without ordering accesses: only that this has happened."""
         message = Message(self.domain, self.known.common.rows[:TRAVELLING]).happening()
         self.tick()
         return message
@@ -186,7 +189,7 @@ class WarpClock:
         distance: int = OWN_CTA,
     ) -> None:  # fmt: skip
         """Lanes take in a message; after a relaxed read only once a fence of theirs follows, whose
-        scope must reach as far as it comes from (``distance``)."""
+        scope must reach as far as the message comes from (``distance``)."""
         if relaxed or lanes is not None:
             self.saw(message)
         for known in self.known.taking(lanes):
@@ -200,12 +203,12 @@ class WarpClock:
             self.known.settle()
 
     def learn(self, message: Message) -> None:
-        """Take in what is known of other clusters; the lanes don't meet for it."""
+        """Takes in what is known of other clusters; the lanes do not meet for it."""
         for known in self.known.all:
             known.others = merged(self.domain, known.others, message)
 
     def saw(self, message: Message) -> None:
-        """What the message says has happened, and nothing that orders accesses."""
+        """Takes in what has happened according to the message, without ordering accesses."""
         rows = message.of(self.domain)
         if rows is not None:
             for known in self.known.all:
@@ -214,8 +217,8 @@ class WarpClock:
     # -- fences --------------------------------------------------------------------------------
 
     def fence_release(self, lanes: Lanes, reach: int) -> None:
-        """``fence.release`` by lanes: relaxed operations of theirs that follow pass on what
-        precedes it, as far as its scope reaches."""
+        """``fence.release`` by lanes: their relaxed operations that follow pass on what precedes
+        it, as far as its scope reaches."""
         chosen = slice(1, None) if lanes is None else [lane + 1 for lane in lanes]
         touched = self.known.taking(lanes)
         for row in range(RELEASED, RELEASED + reach + 1):
@@ -235,7 +238,8 @@ class WarpClock:
             self.known.settle()
 
     def _cover(self, known: Known, row: int, lanes: Lanes) -> None:
-        """A fence by lanes covers what is known, of the own accesses what came before they met."""
+        """A fence by lanes covers what is known, and of the warp's own accesses those before they
+        met."""
         covered = known.wide(self.domain.width)[row]
         before = covered[self._mine]
         np.maximum(covered, known.rows[KNOWN], out=covered)
@@ -243,8 +247,8 @@ class WarpClock:
             covered[self._mine] = np.maximum(before, known.together)
 
     def fence_acquire(self, lanes: Lanes, reach: int) -> None:
-        """``fence.acquire`` by lanes: what relaxed reads of theirs have seen is taken in, as far
-        as its scope reaches."""
+        """``fence.acquire`` by lanes: what their relaxed reads have seen is taken in, as far as its
+        scope reaches."""
         if not any(known.pending for known in self.known.of(lanes)):
             return
         for known in self.known.taking(lanes):
@@ -260,7 +264,7 @@ class WarpClock:
         """``fence.proxy.async`` by lanes: what precedes it is visible to the async proxy, in the
         memories of these rows.
 
-        Of the warp's own accesses it covers those of the lanes, and those of others before they
+        Of the warp's own accesses it covers those of the lanes, and those of the others before they
         met. own_only: it is restricted to the shared memory of its CTA.
         """
         away = self.domain.away.get(self._rank, []) if own_only else []
@@ -304,7 +308,7 @@ class WarpClock:
     # -- operations of the async proxy ---------------------------------------------------------
 
     def stream(self, kind: str, name: Callable[[], str]) -> Event:
-        """The next event of the warp's operations of a kind; they are ordered by waits alone."""
+        """The next event of the warp's operations of a kind; only waits order them."""
         if kind not in self.streams:
             self.streams[kind] = [self.domain.component(name()), 0]
         stream = self.streams[kind]
@@ -312,7 +316,7 @@ class WarpClock:
         return stream[0], stream[1]
 
     def latest(self, kind: str) -> Event | None:
-        """The newest event of a kind, None if there is none."""
+        """The newest event of a kind; None if there is none."""
         stream = self.streams.get(kind)
         return None if stream is None else (stream[0], stream[1])
 
@@ -321,7 +325,7 @@ class WarpClock:
         self._note(event, self.known.taking(lanes), slice((KNOWN if generic else ASYNC_GLOBAL) + 1))
 
     def note_released(self, event: Event) -> None:
-        """A fence for this event alone: relaxed operations that follow pass it on, inside the
+        """A fence for this event alone: relaxed operations that follow pass it on inside the
         cluster."""
         self._note(event, self.known.all, slice(RELEASED, RELEASED_CLUSTER + 1))
 
