@@ -113,12 +113,20 @@ def write_bundle(source: Any, path: Path, target: str, pipeline: str | None = No
     return True
 
 
+def bundles_of(folder: Path, pattern: str = "*.zip") -> list[Path]:
+    """The bundles of a folder; ends the program where there is none."""
+    found = sorted(folder.glob(pattern))
+    if not found:
+        sys.exit(f"error: {folder}: must hold bundles {pattern}, got none; compile them first")
+    return found
+
+
 def loaded(folder: Path, parts: int = 1) -> dict[tuple[str, ...], dict[str, Any]]:
     """The kernels of a folder by the first `parts` parts of their names, then by the last one."""
     from tilewright.runtime import load
 
     found: dict[tuple[str, ...], dict[str, Any]] = {}
-    for path in sorted(folder.glob("*.zip")):
+    for path in bundles_of(folder):
         *key, name = path.stem.split(".", parts)
         found.setdefault(tuple(key), {})[name] = load(path)
     return found

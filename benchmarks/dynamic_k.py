@@ -26,6 +26,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from contenders import bundles_of
+
 GRADIENTS = {
     (768, 768): (512, 1024, 2048, 4096, 8192, 16384, 65536),
     (768, 3072): (2048, 8192),
@@ -116,7 +118,7 @@ def measure_all(options: argparse.Namespace) -> None:
     if reason := why_no_gpu():
         sys.exit(f"error: {reason}")
     rows = []
-    shapes = [path.name.partition(".")[0] for path in options.folder.glob("*.static.zip")]
+    shapes = [path.name.partition(".")[0] for path in bundles_of(options.folder, "*.static.zip")]
     print("| shape | cuBLAS [µs] | static | same | any K | any K / static | any K / same |")
     print("|---" * 7 + "|")
     for shape in sorted(shapes, key=sizes_of):

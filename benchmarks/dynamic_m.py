@@ -40,6 +40,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from contenders import bundles_of
+
 ROWS = {
     (4096, 4096): "1 2 7 8 16 17 33 64 65 100 128 200 256 300 512 700 1000 2000 4096 8192",
     (7168, 2048): "1 16 48 128 300 2048 8192",
@@ -261,7 +263,7 @@ def measure_all(options: argparse.Namespace) -> None:
     reason = why_no_gpu()
     if reason:
         sys.exit(f"error: {reason}")
-    shapes = [shape_of(place) for place in options.folder.glob("*.static.zip")]
+    shapes = [shape_of(place) for place in bundles_of(options.folder, "*.static.zip")]
     rows = []
     print("| shape | static [µs] | any M [µs] | cost | of the run-time M |\n|---|---|---|---|---|")
     for shape in sorted(shapes, key=lambda shape: (shape[2:], shape)):

@@ -46,7 +46,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from contenders import add_rest, check_known, comparison_parser, parsed, reported
+from contenders import add_rest, bundles_of, check_known, comparison_parser, parsed, reported
 from epilogue_functions import (
     CUBLASLT,
     GRADIENTS,
@@ -180,7 +180,7 @@ def source_of(m: int, n: int, k: int, name: str) -> Any:
 
 def count_all(options: argparse.Namespace) -> int:
     """A table of instructions for each kernel of a shape beside the plain one."""
-    found = {path.stem: instructions(path) for path in sorted(options.folder.glob("*.zip"))}
+    found = {path.stem: instructions(path) for path in bundles_of(options.folder)}
     rows = []
     for stem, (own, elements) in found.items():
         shape, _, name = stem.partition(".")

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from contenders import add_rest, comparison_parser, parsed, reported
+from contenders import add_rest, bundles_of, comparison_parser, parsed, reported
 from cublaslt_algorithms import algorithms
 from epilogue_functions import is_near
 from epilogues import PLAIN, PRODUCT, SHAPES, best, free
@@ -76,7 +76,7 @@ def products(shape: str, options: Any, x: Any, w: Any) -> dict[str, Callable[[in
     from tilewright.runtime import load
 
     found: dict[str, Callable[[int], Any]] = {PRODUCT: lambda _: torch.nn.functional.linear(x, w)}
-    for path in sorted(options.folder.glob(f"{shape}.{PLAIN}*.zip")):
+    for path in bundles_of(options.folder, f"{shape}.{PLAIN}*.zip"):
         call = load(path)
         found[path.stem.partition(".")[2]] = lambda _, call=call: call(x, w)
     for number, call in enumerate(algorithms(x, w, options.cublaslt)):

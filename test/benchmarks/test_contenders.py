@@ -35,6 +35,17 @@ def test_kernels_are_found_again_by_the_parts_of_their_names(contenders, tmp_pat
     assert list(contenders.loaded(tmp_path)) == [("16x16x16",)]
 
 
+def test_a_folder_without_bundles_ends_the_program_with_what_it_lacks(contenders, tmp_path):
+    (tmp_path / "16x16x16.static.zip").touch()
+    assert contenders.bundles_of(tmp_path, "*.static.zip") == [tmp_path / "16x16x16.static.zip"]
+    with pytest.raises(
+        SystemExit, match=r"error: \S+: must hold bundles \*\.any\.zip, got none; co"
+    ):
+        contenders.bundles_of(tmp_path, "*.any.zip")
+    with pytest.raises(SystemExit, match="must hold bundles"):
+        contenders.measured(SimpleNamespace(folder=tmp_path / "gone"), None)
+
+
 def test_kernels_of_a_folder_are_measured_by_their_names(contenders, tmp_path):
     for name in ("a", "b"):
         contenders.write_bundle(MatmulSpec(16, 16, 16), tmp_path / f"s.fast.{name}.zip", "sm_90a")
