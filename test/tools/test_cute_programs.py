@@ -271,6 +271,7 @@ print(x.tolist())
     ("words", "message"),
     [
         (["--target", "volta", __file__], "--target must be as sm_100a or sm_90a, got volta"),
+        (["--target", "sm_75", __file__], "--target must be sm_80 or newer, got sm_75"),
         ([], "the following arguments are required: PROGRAM.py; see"),
         (["no/such.py"], "PROGRAM.py must be a file, got no/such.py"),
     ],

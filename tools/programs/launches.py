@@ -17,6 +17,8 @@ from .memory import TensorMemory
 from .saved import save
 
 TARGET = re.compile(r"sm_(\d+)(\d)[af]?$")
+OLDEST = (8, 0)
+"""Neither Triton nor the CuTe DSL makes kernels of older chips."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,10 @@ class Options:
         match = TARGET.match(self.target)
         if match is None:
             raise OptionError(f"--target must be as sm_100a or sm_90a, got {self.target}")
-        return int(match[1]), int(match[2])
+        found = int(match[1]), int(match[2])
+        if found < OLDEST:
+            raise OptionError(f"--target must be sm_80 or newer, got {self.target}")
+        return found
 
 
 class Launches:
