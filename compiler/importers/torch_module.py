@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -131,6 +131,7 @@ def _without_state(
     from .element_names import STAND_IN
 
     state = named_state(module)
+    _check_not_lazy(module, state)
     names = (*named_inputs(module, inputs), *state)
     values = (*inputs, *(value.detach() for value in state.values()))
     truths = frozenset(n for n, each in enumerate(values) if masks and is_mask(each))
@@ -311,6 +312,15 @@ def named_inputs(module: torch.nn.Module, inputs: Sequence[Any]) -> dict[str, to
 def named_state(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Parameters and buffers by their dotted names."""
     return dict(module.named_parameters()) | dict(module.named_buffers())
+
+
+def _check_not_lazy(module: torch.nn.Module, state: Mapping[str, torch.Tensor]) -> None:
+    from torch.nn.parameter import is_lazy
+
+    for name, value in state.items():
+        if is_lazy(value):
+            rule = f"{type_name(module)}: {name} must have its values, got none yet"
+            raise CompileError(f"{rule}; call the module once before")
 
 
 def _is_column_major(value: torch.Tensor) -> bool:

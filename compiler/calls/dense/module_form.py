@@ -3,7 +3,7 @@
     module.act = GELU()          another code
     module.scale = 3.0           a number that was a constant of the kernel, also of the class, of
                                  a configuration, a list or a global
-    register_forward_hook(f)     what else is computed
+    register_forward_hook(f)     what else is computed, also by register_module_forward_hook
     with torch.autocast(…):      the types in which torch computes
 
 Parameters and buffers are arguments of the kernel, and may be others.
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import torch
 
 HOOKS = ("_forward_pre_hooks", "_forward_hooks")
+HOOKS_OF_ALL = ("_global_forward_pre_hooks", "_global_forward_hooks")
+"""Of every module, as `torch.nn.modules.module` names them."""
 TABLES = ("_parameters", "_buffers")
 PLAIN = (int, float, complex, bool, str, bytes, tuple, type(None))
 ABSENT = ...  # which a copy in another process is, too
@@ -108,6 +110,8 @@ def _keep(watch: Watch, module: torch.nn.Module, names: frozenset[str]) -> None:
         around |= {(id(where), name): where for name, where in outside}
     for (_, name), where in around.items():
         watch.watch(where, [name])
+    for table in _hooks_of_all():
+        watch.watch_keys(table)
     for kind in {type(each) for each in module.modules()}:
         watch.watch_class(kind, _plain_of(kind, names))
     watch.module = module
@@ -153,7 +157,17 @@ def _names_read_by(module: torch.nn.Module) -> frozenset[str]:
 
 
 def _parts_of(module: torch.nn.Module, names: frozenset[str]) -> dict[str, Part]:
-    return {path: _part(each, names) for path, each in module.named_modules()}
+    found = {path: _part(each, names) for path, each in module.named_modules()}
+    hooks = [each for table in _hooks_of_all() for each in table.values()]
+    own = [each for each in hooks if _is_of_user(_module(getattr(each, "func", each)))]
+    return found | {"": found[""]._replace(hooks=(*found[""].hooks, *own))}
+
+
+def _hooks_of_all() -> list[dict[Any, Any]]:
+    """Hooks of every module. Those of torch itself look on, as for counting operations."""
+    from torch.nn.modules import module
+
+    return [getattr(module, name) for name in HOOKS_OF_ALL]
 
 
 def check_autocast(where: str, operand: torch.Tensor, compiled_in: Any) -> None:

@@ -157,6 +157,23 @@ def test_what_is_in_the_kernel_may_not(kernel, change, rule):
     assert caught.value.message == f"Scaled: {rule}; compile the module again"
 
 
+def test_hooks_of_all_modules_may_not_change_but_those_that_torch_counts_by(kernel):
+    with torch.utils.flop_counter.FlopCounterMode(display=False):
+        assert is_right(kernel)
+    hook = torch.nn.modules.module.register_module_forward_hook(lambda *_: None)
+    try:
+        with pytest.raises(CompileError, match="the module must have the hooks with which it was"):
+            is_right(kernel)
+    finally:
+        hook.remove()
+    assert is_right(kernel)
+
+
+def test_a_module_without_its_parameters_is_refused():
+    with pytest.raises(CompileError, match="LazyLinear: weight must have its values, got none yet"):
+        compile_module(torch.nn.LazyLinear(COLUMNS, dtype=BF16), X)
+
+
 def test_a_graph_that_holds_a_kernel_looks_at_each_run(kernel):
     graph = torch.compile(lambda x: kernel(x), backend="aot_eager", fullgraph=True)
     with torch.no_grad():
