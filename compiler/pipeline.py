@@ -216,16 +216,17 @@ def with_lowering(calls: list[PassCall], level: str | None = None) -> list[PassC
 
 
 def pass_table() -> list[dict[str, Any]]:
-    """For every pass in pipeline order: name, summary and options with what each takes."""
+    """For every pass in pipeline order, then those of users: name, summary and options with what
+    each takes."""
     return [
         {
             "name": pass_class.name,
-            "summary": (pass_class.__doc__ or "").strip().splitlines()[0],
+            "summary": (pass_class.__doc__ or "").strip().partition("\n")[0],
             "options": [
                 f"{option.name} ({option.metadata['takes']})" for option in fields(pass_class)
             ],
         }
-        for pass_class in (*PIPELINE, *LOWERING)
+        for pass_class in (*PIPELINE, *LOWERING, *PASSES.entered().values())
     ]
 
 

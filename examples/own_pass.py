@@ -2,10 +2,10 @@
 
     python examples/own_pass.py             # its diff; the kernel after each later pass
     python examples/own_pass.py --broken    # the same with a mistake
-    python examples/own_pass.py opt FILE --passes 'tiling,tma-insertion,reverse-k'
+    tilewright opt FILE --load examples/own_pass.py --passes 'tiling,tma-insertion,reverse-k'
 
 The pass iterates over K in reverse. A sum may be computed in any order, so the product must stay
-the same, whatever passes follow. The last command is `tilewright opt` with the pass, for lit tests.
+the same, whatever passes follow.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from tilewright.dialects.tile import TmaLoadOp
 from tilewright.passes import PASSES
 from tilewright.passes.base import PassLog, refused, the_kernel, walk
 from tilewright.passes.clone import index_constant
-from tilewright.tools.main import main as tilewright_command
 
 SPEC = tilewright.MatmulSpec(m=96, n=72, k=200)
 BEFORE = "tiling{tile=64x16x64},tma-insertion"
@@ -63,9 +62,12 @@ class MistakenK(ReverseK):
     last: ClassVar[int] = 2
 
 
+for own in (ReverseK, MistakenK):
+    PASSES[own.name] = own  # from here on pipelines may name it
+
+
 def main(own: type[ReverseK] = ReverseK) -> int:
     """1 where an element is wrong."""
-    PASSES[own.name] = own  # from here on pipelines may name it
     pipeline = f"{BEFORE},{own.name}"
     print(difference(ir_of(BEFORE), ir_of(pipeline)))
     wrong = report(pipeline)
@@ -102,7 +104,4 @@ def report(pipeline: str) -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["opt"]:
-        PASSES[ReverseK.name] = ReverseK
-        sys.exit(tilewright_command(sys.argv[1:]))
     sys.exit(main(MistakenK if "--broken" in sys.argv[1:] else ReverseK))

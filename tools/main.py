@@ -121,8 +121,10 @@ def _status_of(options: Any) -> int:
     """That of a command. Code that it loads, as a model's, must not end it: with 0 nobody would
     know that the work was not done."""
     from ..dialects.errors import CompileError
+    from .command_line.loaded_files import load_files
 
     try:
+        load_files(getattr(options, "load", None))
         return options.command(options)
     except SystemExit as error:
         rule = f"code that is loaded must not end the program, got sys.exit({error.code!r})"

@@ -36,12 +36,12 @@ def test_one_product_raises_for_a_wrong_element(example, monkeypatch):
 
 
 @pytest.fixture
-def own_pass(example, monkeypatch):
+def own_pass(example):
     """The example whose pass is known for the time of a test."""
     made = example("own_pass")
+    yield made
     for own in (made.ReverseK, made.MistakenK):
-        monkeypatch.setitem(made.PASSES, own.name, own)
-    return made
+        del made.PASSES[own.name]
 
 
 def test_a_pass_of_ones_own_leaves_a_right_kernel_after_every_later_pass(own_pass, capsys):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ...runtime.math_policies import POLICIES
+from .loaded_files import add_load
 
 if TYPE_CHECKING:
     from ...compiler.spec import MatmulSpec
@@ -175,6 +176,7 @@ def add_schedule(group: Any) -> None:
     help_ = "passes and options, as 'tiling{tile=128x64x64},pipelining'; opt --list-passes has them"
     which.add_argument("--pipeline", metavar="TEXT", help=help_)
     which.add_argument("--preset", metavar="NAME", help="a pipeline of docs/presets.md, as v6")
+    add_load(group)
 
 
 def add_reference(group: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..command_line.arguments import Parser, add_json
 from ..command_line.isolated import reads_in_child
+from ..command_line.loaded_files import add_load
 from ..command_line.output import check_place, print_json, write_text
 
 EXAMPLES = """examples:
@@ -18,6 +19,7 @@ EXAMPLES = """examples:
   tilewright opt matmul.mlir --passes 'normalize,tiling{tile=128x64x64},tma-insertion'
   tilewright opt matmul.mlir --passes normalize,tiling --target sm_90a
   tilewright opt - --passes normalize < matmul.mlir
+  tilewright opt matmul.mlir --load my_pass.py --passes 'tiling,tma-insertion,my-pass'
   tilewright opt --list-passes
 """
 
@@ -36,6 +38,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--target", metavar="CHIP", help="chip for the passes (default: the file's, else sm_100a)"
     )
+    add_load(parser)
     parser.add_argument(
         "--long", action="store_true", help="print types in full, and MLIR's own names of values"
     )
@@ -60,6 +63,8 @@ def opt_command(parser: Parser, options: argparse.Namespace) -> int:
         parser.error("FILE must be given, got none")
     if options.target is not None and options.passes is None:
         parser.error(f"--target must come with --passes, which read it, got {options.target} alone")
+    if options.load and options.passes is None:
+        parser.error(f"--load must come with --passes, got {options.load[0]} alone")
     check_place(options.output)
     result, remarks = _transform(options)
     for remark in remarks:

@@ -257,7 +257,7 @@ def _sized(obtained: Obtained, options: argparse.Namespace, parser: Parser) -> O
 
 
 def _refuse_compilation(parser: Parser, options: argparse.Namespace) -> None:
-    flags = {"--pipeline": options.pipeline, "--preset": options.preset}
+    flags = {"--pipeline": options.pipeline, "--preset": options.preset, "--load": options.load}
     flags |= {"--stop-after": options.stop_after, "--math": options.math, "-o": options.output}
     flags |= {"--allow-spills": options.allow_spills, "--origins": options.origins}
     given = [flag for flag, value in flags.items() if value not in (None, False)]

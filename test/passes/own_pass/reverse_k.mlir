@@ -1,5 +1,5 @@
-// A pass that a script registers: loads take the steps along K in reverse (docs/own-pass.md).
-// RUN: python %S/../../../examples/own_pass.py opt %s --passes 'tiling{tile=64x16x64},tma-insertion,reverse-k' | filecheck %s
+// A pass of the user's own: loads take the steps along K in reverse (docs/own-pass.md).
+// RUN: tilewright opt %s --load %S/../../../examples/own_pass.py --passes 'tiling{tile=64x16x64},tma-insertion,reverse-k' | filecheck %s
 
 // CHECK:     scf.for %[[K:.*]] = %{{.*}} to %[[STEPS:.*]] step
 // CHECK:       %[[LAST:.*]] = arith.subi %[[STEPS]], %{{.*}} : index
