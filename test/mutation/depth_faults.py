@@ -51,6 +51,20 @@ DEPTHS = [
         ("test/numerics/loops/test_split_grid.py",),
     ),
     Fault(
+        "claim-parts: who has not seen all parts acquires none that came meanwhile",
+        "        before = _add_to(op.word, claim)\n"
+        "        llvm.fence(llvm.ACQUIRE_RELEASE, DEVICE)\n",
+        "        before = _add_to(op.word, claim)\n",
+        ("test/numerics/loops/test_split_grid.py",),
+    ),
+    Fault(
+        "claim-parts: parts are not released",
+        "    llvm.fence(llvm.ACQUIRE_RELEASE, DEVICE)\n"
+        "    return llvm.atomicrmw(llvm.ADD, word, value, llvm.MONOTONIC, DEVICE)\n",
+        "    return llvm.atomicrmw(llvm.ADD, word, value, llvm.MONOTONIC, DEVICE)\n",
+        ("test/numerics/loops/test_split_grid.py",),
+    ),
+    Fault(
         "claim-parts: the last one has what is left only if it saw all parts",
         "arith.select(is_last, all_parts, own)])\n",
         "arith.select(arith.andi(is_last, all_there), all_parts, own)])\n",

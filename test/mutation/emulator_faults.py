@@ -10,6 +10,12 @@ RACES = ("test/emulator/races", "test/bugs")
 
 EMULATOR = [
     Fault(
+        "delays: no warp is held between accesses to global memory",
+        "            self._asked.add(warp)\n            return SWITCH\n",
+        "            return SWITCH\n",
+        ("test/emulator/test_delays.py",),
+    ),
+    Fault(
         "mbarrier: a phase ends before its bytes have come",
         "        if self.tx == 0:\n            self.phase += 1",
         "        if self.tx >= 0:\n            self.phase += 1",

@@ -6,9 +6,15 @@ from fault import Fault
 
 SILICON = [
     Fault(
-        "undefined: a wait that is told no has not written its answer",
+        "undefined: what a held access gives is not defined",
+        "        if signal in (None, SWITCH) or isinstance(signal, Yield):\n",
         "        if signal is None or isinstance(signal, Yield):\n",
-        "        if signal is None:\n",
+        ("test/emulator/test_delays.py",),
+    ),
+    Fault(
+        "undefined: a wait that is told no has not written its answer",
+        "        if signal in (None, SWITCH) or isinstance(signal, Yield):\n",
+        "        if signal in (None, SWITCH):\n",
         ("test/emulator/test_undefined_registers.py",),
     ),
     Fault(

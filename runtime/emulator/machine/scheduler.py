@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from ..errors import Deadlock, Trap
 from ..interface import Cta, Launch, Split, Warp
+from .delays import Delays
 from .polling import Polling
 from .spinning import QUIET_STEPS, Spinning
 from .stuck import spins_at, stuck_report
@@ -58,6 +59,7 @@ class Scheduler:
         self._active: list[Warp] = []
         self._ran: list[int] = []
         self._had_run: dict[Warp, int] = {}
+        self._delays = None if even else Delays.of(launch)
         self._least = 0
         self._polling: Polling | None = None
         self._last_event = 0
@@ -80,6 +82,8 @@ class Scheduler:
                 self._run_warp()
             elif self._room:
                 self._start_cluster()
+            elif self._delays and self._delays.held:
+                self._begin([self._delays.resumed()])
             else:
                 self._poll_again()
 
@@ -128,9 +132,18 @@ class Scheduler:
             self._ran[pick] += ran
         if not warp.can_run():
             self._end(pick)
+        elif self._delays:
+            self._delay(pick, self._delays)
         self._check_limits()
         if self.steps > self._look_at:
             self._look_for_spinning(warp)
+
+    def _delay(self, pick: int, delays: Delays) -> None:
+        """Hold the warp that has run, if it is to be, and let those go on whose time has come."""
+        if delays.hold(self._active[pick], self.steps):
+            _take(self._active, pick)
+        if self.steps >= delays.resume_at:
+            self._begin([delays.resumed()])
 
     def _pick(self) -> int:
         """The place of the next warp: where `even`, of one that has run the fewest steps."""
@@ -181,7 +194,8 @@ class Scheduler:
 
     def _is_quiet(self) -> bool:
         """Whether nobody but the warps that run could do anything."""
-        return bool(self._active) and not self._launch.engines.ready and not self._room
+        held = self._delays is not None and bool(self._delays.held)
+        return bool(self._active or held) and not (self._launch.engines.ready or self._room or held)
 
     def _spun(self, spinning: Spinning) -> Trap:
         stuck = self._stuck(

@@ -21,7 +21,7 @@ from ..ptx import syntax
 from ..ptx.flows import LOAD, NOWHERE, SHUFFLE, STORE, WARP, Flow, flow_of
 from ..ptx.lanes import WARP_SIZE, guarded
 from ..ptx.pending_loads import names_in, register_slots
-from ..ptx.registry import Step, Yield
+from ..ptx.registry import SWITCH, Step, Yield
 from ..ptx.shuffles import shuffle_source
 from ..ptx.unwritten import live_registers, never_written
 from ..truth import all_of, any_of
@@ -82,7 +82,7 @@ class Undefined:
             signal = step(warp, mask)
         except UnwrittenRead as trap:
             return self.load(pc, step, mask, trap)
-        if signal is None or isinstance(signal, Yield):
+        if signal in (None, SWITCH) or isinstance(signal, Yield):
             self._note(pc, mask, undefined, read)
             if read is not None and flow_of(self._program, pc).kind == STORE:
                 self._pass_on(pc, mask)
@@ -130,7 +130,7 @@ class Undefined:
         finally:
             for memory in forgiving:
                 memory.forgiving = False
-        if signal is None:
+        if signal in (None, SWITCH):
             lanes = self._loaded(pc, mask, trap) if found is trap else {}
             for slot in flow.results:
                 self._set(slot, mask, lanes.get(slot, mask), trap)

@@ -147,7 +147,7 @@ ROWS = {
     ),
     "an atomic as the flag": (
         HAND_OVER.format(
-            release="membar.gl; atom.global.add.u32 %r10, [%rd1+252], <1|1> ;",
+            release="bar.sync 0; membar.gl; atom.global.add.u32 %r10, [%rd1+252], <1|1> ;",
             acquire=SPIN.format(order="<acquire|relaxed>"),
         ),
         "race",
