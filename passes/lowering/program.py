@@ -82,9 +82,13 @@ def _replace(op: ir.OpView, made: ir.Value | list[ir.Value]) -> None:
 
 
 def _erase(scope: Scope, replaced: list[Any]) -> None:
-    """Drop what has been replaced, users first, then what stood for their operands."""
+    """Drop what has been replaced, users first, then what stood for their operands, and vectors
+    of which only elements were taken."""
     for op in reversed(replaced):
         op.operation.erase()
+    for made in operations_named(scope.kernel, "vector.from_elements"):
+        if not list(made.results[0].uses):
+            made.erase()
     for cast in operations_named(scope.kernel, CAST):
         cast.erase()
 

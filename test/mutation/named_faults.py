@@ -11,4 +11,16 @@ NAMED = [
         'IN_PLACE = re.compile("(lp|lm+|s)*")',
         ("test/backend/test_named_sums.py",),
     ),
+    Fault(
+        "rounded sums: an MMA writes sums before a cvt reads them where they are",
+        "    if behind or any(reader.name",
+        "    if any(reader.name",
+        ("test/passes/test_rounded_sums.py",),
+    ),
+    Fault(
+        "rounded sums: the halves of a pair are exchanged",
+        "{registers[high]}, {registers[low]};",
+        "{registers[low]}, {registers[high]};",
+        ("test/passes/test_rounded_sums.py",),
+    ),
 ]

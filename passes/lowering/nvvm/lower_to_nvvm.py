@@ -53,6 +53,7 @@ from . import (
     wgmma as nvvm_wgmma,
 )
 from .named_sums import Named, copied, erase_slots, named_sums, names_of
+from .rounded_sums import round_in_place
 from .twin_roles import fold_twin_roles
 
 TENSOR_MAP_BYTES = 128
@@ -222,8 +223,9 @@ def _convert_alone(op: Any, named: Named, unwanted: tuple[type, ...]) -> None:
     pattern = PATTERNS.get(type(op))
     if pattern is None:
         return
-    if not isinstance(op, unwanted):
-        registers = names_of(op.before, named) if isinstance(op, sm.PinOp) else None
+    registers = names_of(op.before, named) if isinstance(op, sm.PinOp) else None
+    in_place = registers is not None and round_in_place(op, registers)
+    if not isinstance(op, unwanted) and not in_place:
         with ir.InsertionPoint(op), op.location:
             value = copied(op, registers) if registers else pattern(op)
         if value is not None:

@@ -28,11 +28,22 @@ def slice_of(values: ir.Value, start: int, width: int) -> ir.Value:
     """`width` neighbouring elements of a vector; a scalar when `width` is 1, or of a scalar."""
     if not isinstance(values.type, ir.VectorType):
         return values
+    made_of = _elements_of(values)
+    if made_of:
+        return joined(made_of[start : start + width]) if width > 1 else made_of[start]
     if width == 1:
         return vector.ExtractOp(values, [], [start]).result
     element = ir.VectorType(values.type).element_type
     mask = list(range(start, start + width))
     return llvm.shufflevector(ir.VectorType.get([width], element), values, values, mask)
+
+
+def _elements_of(values: ir.Value) -> list[ir.Value]:
+    """The scalars that a vector was made of, if it was."""
+    owner = values.owner
+    if isinstance(owner, ir.Block) or owner.name != "vector.from_elements":
+        return []
+    return list(owner.operands)
 
 
 def slices_of(op: Any, values: ir.Value, start: int, width: int) -> list[ir.Value]:

@@ -1,6 +1,6 @@
 // An MMA is a group of wgmma behind a fence, a K step each, in one asm; a slot is released by each
-// warp when its group is done. The sums are in registers with names: LLVM sees none of them until
-// they are copied, behind the wait.
+// warp when its group is done. The sums are in registers with names, where each pair is rounded
+// behind the wait: LLVM sees none of them.
 // RUN: tilewright opt %s --target sm_90a --passes 'tma-insertion,swizzle-selection,lower-to-nvvm' | filecheck %s
 
 // CHECK-NOT:     tcgen05
@@ -18,8 +18,9 @@
 // CHECK:         nvvm.wgmma.wait.group.sync.aligned 0
 // CHECK:         nvvm.mbarrier.arrive
 // CHECK:         nvvm.wgmma.wait.group.sync.aligned 0
-// CHECK:         llvm.inline_asm has_side_effects "mov.b32 $0, %sums0_0;{{.*}}mov.b32 $31, %sums0_31;", "=f,=f,
-// CHECK:         llvm.inline_asm has_side_effects "mov.b32 $0, %sums1_0;
+// CHECK-NOT:     mov.b32
+// CHECK:         llvm.inline_asm has_side_effects "cvt.rn.bf16x2.f32 $0, %sums0_1, %sums0_0;", "=r"
+// CHECK:         llvm.inline_asm has_side_effects "cvt.rn.bf16x2.f32 $0, %sums1_31, %sums1_30;", "=r"
 // CHECK:         llvm.store
 // CHECK-NOT:     nvvm.barrier
 !a = memref<256x320xbf16, 1>
