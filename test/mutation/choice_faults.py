@@ -196,14 +196,14 @@ TABLES = [
 FLOORS = [
     Fault(
         "floors: a part of a cluster takes all of K",
-        "(part_bytes[parts] * byte + ends)",
-        "(part_bytes[1] * byte + ends)",
+        "self._least_byte(rate.of(parts))) / parts + parts * each",
+        "self._least_byte(rate.of(parts))) + parts * each",
         ("test/compiler/schedule/test_schedule_search.py",),
     ),
     Fault(
-        "floors: lines beyond are those of tiles that whole clusters do not have",
-        "of_a, of_b = of_a / round_up(self.of_m, peers), of_b / round_up(self.of_n, peers)",
-        "of_a, of_b = of_a / self.of_m, of_b / self.of_n",
+        "floors: parts of K share clusters with tiles that are not there",
+        "largest_within(peers, self.along_m.even, self.along_n.even)",
+        "largest_within(peers, self.along_m.most, self.along_n.most)",
         ("test/compiler/schedule/test_schedule_search.py",),
     ),
     Fault(

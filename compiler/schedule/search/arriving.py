@@ -5,7 +5,9 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..estimates.costs import few_columns
@@ -14,7 +16,7 @@ from ..estimates.l2_costs import most_answered, parted_arriving
 from ..extents import round_up
 from ..once import once
 from ..problem import LINE_BYTES, Schedule
-from .common import Common
+from .common import Axis, Common
 
 LARGEST = {
     1: ((1, 1),),
@@ -23,6 +25,13 @@ LARGEST = {
     8: ((1, 8), (2, 4), (4, 2), (8, 1)),
 }
 """The largest cluster shapes of up to that many CTAs."""
+
+
+@functools.lru_cache
+def largest_within(peers: int, most_m: int, most_n: int) -> tuple[tuple[int, int], ...]:
+    """The same with at most `most_m` CTAs along M and `most_n` along N, both powers of two."""
+    shapes = {(min(along_m, most_m), min(along_n, most_n)) for along_m, along_n in LARGEST[peers]}
+    return tuple(sorted(shapes))
 
 
 class Rate(NamedTuple):
@@ -36,15 +45,6 @@ class Rate(NamedTuple):
         """The cycles if that many CTAs are at work."""
         together = at_work * self.each
         return together if together > self.alone else self.alone
-
-
-def least_shared(a: float, b: float, peers: int) -> float:
-    """The least that one CTA asks for in a cluster of up to `peers` CTAs, if each needs `a` and `b`
-    of the operands."""
-    if peers == 1:
-        return a + b
-    square, line = 2 * math.sqrt(a * b / peers), (a + b) / peers
-    return square if square > line else line
 
 
 class Wave(NamedTuple):
@@ -69,6 +69,8 @@ class Arriving:
 
     every: Common
     tile: Schedule
+    along_m: Axis
+    along_n: Axis
     of_m: int
     of_n: int
     tiles: int
@@ -91,49 +93,47 @@ class Arriving:
             return self.tiles
         return problem.batch * round_up(self.of_m, along_m) * round_up(self.of_n, along_n)
 
-    def soonest(self, at_work: float) -> float:
-        """A lower bound on the cycles until operands arrive at that many CTAs, each with all of
-        K: in any cluster that finds room, or without one, where L2 answers the most requests
-        together."""
-        every, peers = self.every, self.every.most_shared
-        if peers > every.widest:
-            peers = self._widest()
-        least, least_alone = least_shared(self.rows, self.columns, peers), every.alone_asked
-        asked = min(least, least_alone * (self.rows + self.columns))
-        alone = self._at_least(least)
-        together = at_work * asked / every.l2_total_rate
-        return together if together > alone else alone
+    def soonest_of_whole(self) -> Rate:
+        """A lower bound on the cycles until operands arrive at CTAs that each have all of K: in any
+        cluster that finds room, or without one, where L2 answers the most requests together."""
+        every, a, b, whole = self.every, self.along_m, self.along_n, self.rows + self.columns
+        each, lines = every.alone_asked * whole / every.l2_total_rate, a.beyond + b.beyond
+        each = max(each, lines * every.line_cycles) + every.zero_cycles * (a.outside + b.outside)
+        if not (every.clusters and self.of_m * self.of_n > 1):
+            return Rate(each, self._at_least(whole))
+        in_clusters, alone = self._rate_of_clusters()
+        return Rate(min(each, in_clusters), alone)
 
-    def soonest_of_parts(self, peers: int) -> Rate:
-        """The same for CTAs with parts of K, in clusters of up to `peers` CTAs with other tiles."""
-        every, a, b, beyond = self.every, self.rows, self.columns, 0.0
-        asked = whole = a + b
-        zeros_a, zeros_b = self._outside
-        zeros = zeros_a + zeros_b
-        if peers > 1:
-            asked = least_shared(a, b, peers)
-            zeros = least_shared(zeros_a, zeros_b, peers) if zeros else 0.0
-        if every.goes_beyond:
-            of_a, of_b = every.beyond
-            of_a, of_b = of_a / round_up(self.of_m, peers), of_b / round_up(self.of_n, peers)
-            beyond = every.line_cycles * least_shared(of_a, of_b, peers)
-        rows = whole - every.parts_multicast * (whole - asked)
-        arriving = parted_arriving(rows, self._first_rows / self.tiles, beyond, every.split)
-        alone = (whole - every.multicast_share * (whole - asked)) / every.l2_rate
-        alone = alone if alone > self._narrow else self._narrow
-        return Rate(arriving + every.zero_cycles * zeros, alone)
-
-    def least_of_clusters(self) -> float:
-        """A lower bound on the cycles per tile in the best cluster whose CTAs have all of K."""
-        every, rate, least = self.every, self.every.l2_total_rate, math.inf
-        (line_a, line_b), (outside_a, outside_b) = self._beyond, self._outside
-        for m, n in LARGEST[self._widest()]:
-            each = (self.rows / n + self.columns / m) / rate
-            if every.goes_beyond:
-                each = max(each, every.line_cycles * (line_a / n + line_b / m))
-            each += every.zero_cycles * (outside_a / n + outside_b / m)
+    def _rate_of_clusters(self) -> Rate:
+        """The same in the cluster that is best for each limit."""
+        every, a, b, least, asked = self.every, self.along_m, self.along_n, math.inf, math.inf
+        line_cycles, zero_cycles = every.line_cycles, every.zero_cycles
+        for along_m, along_n in largest_within(self._widest(), a.most, b.most):
+            rows = a.rows / along_n + b.rows / along_m
+            lines = line_cycles * (a.beyond / along_n + b.beyond / along_m)
+            each = rows / every.l2_total_rate
+            each = lines if lines > each else each
+            each += zero_cycles * (a.outside / along_n + b.outside / along_m)
             least = each if each < least else least
-        return least
+            asked = rows if rows < asked else asked
+        return Rate(least, self._at_least(asked))
+
+    def soonest_of_parts(self, shapes: Sequence[tuple[int, int]]) -> Rate:
+        """The same for CTAs with parts of K, in clusters of any of these shapes or smaller ones."""
+        every, a, b, whole = self.every, self.along_m, self.along_n, self.rows + self.columns
+        asked, lines, outside = whole, a.beyond + b.beyond, a.outside + b.outside
+        if shapes != LARGEST[1]:
+            asked = min([a.rows / along_n + b.rows / along_m for along_m, along_n in shapes])
+            if lines:
+                lines = min(
+                    [a.beyond / along_n + b.beyond / along_m for along_m, along_n in shapes]
+                )
+            if outside:
+                zeros = [a.outside / along_n + b.outside / along_m for along_m, along_n in shapes]
+                outside = min(zeros)
+        rows, first = whole - every.parts_multicast * (whole - asked), self._first_rows / self.tiles
+        each = parted_arriving(rows, first, every.line_cycles * lines, every.split)
+        return Rate(each + every.zero_cycles * outside, self._at_least(asked))
 
     def whole_rate(self, shape: tuple[int, int]) -> Rate:
         """The rate in a cluster whose CTAs have all of K; it bounds the rate of smaller clusters,
@@ -172,15 +172,20 @@ class Arriving:
         return least
 
     def parts_rates(self, peers: int) -> list[Rate]:
-        """The rates of the largest clusters of up to `peers` CTAs that all have tiles."""
+        """The rates in the largest clusters of `shapes_of_split`."""
         if peers not in self._rates:
-            shapes = LARGEST[peers] if peers == 1 else self._shapes(peers)
+            shapes = self.shapes_of_split(peers)
             self._rates[peers] = [self.parts_rate(shape, self.tiles) for shape in shapes]
         return self._rates[peers]
 
-    def _shapes(self, peers: int) -> set[tuple[int, int]]:
-        most_m, most_n = 1 << self.of_m.bit_length() - 1, 1 << self.of_n.bit_length() - 1
-        return {(min(along_m, most_m), min(along_n, most_n)) for along_m, along_n in LARGEST[peers]}
+    def shapes_of_split(self, peers: int) -> tuple[tuple[int, int], ...]:
+        """The largest clusters of up to `peers` groups of CTAs that share a tile, all of which have
+        tiles (`split_parts`)."""
+        return largest_within(peers, self.along_m.even, self.along_n.even)
+
+    def shapes_of_parts(self) -> tuple[tuple[int, int], ...]:
+        """The largest clusters of CTAs with parts of K over the grid."""
+        return largest_within(self.every.parts_peers, self.along_m.most, self.along_n.most)
 
     def _at_work(self, peers: int, split_k: int) -> int:
         """The fewest CTAs that are at work at once in clusters of up to `peers` groups that share a
@@ -254,17 +259,9 @@ class Arriving:
         rows = of_a / (round_up(self.of_m, along_m) * along_n)
         return every.line_cycles * (rows + of_b / (round_up(self.of_n, along_n) * along_m))
 
-    @property
-    def _beyond(self) -> tuple[float, float]:
-        """The rows of A and of B of each tile that continue in a second line."""
-        of_a, of_b = self.every.beyond
-        return of_a / self.of_m, of_b / self.of_n
-
     def _zeros(self, shape: tuple[int, int]) -> float:
         """L2 cycles for the out-of-bounds rows of each CTA of a cluster."""
-        outside_a, outside_b = self._outside
-        if not (outside_a or outside_b):
-            return 0.0
+        outside_a, outside_b = self.along_m.outside, self.along_n.outside
         return self.every.zero_cycles * (outside_a / shape[1] + outside_b / shape[0])
 
     @once
@@ -274,12 +271,3 @@ class Arriving:
         if not every.problem.swapped:
             return every.first_rows
         return every.first_rows * few_columns(every.problem, self.tile, every.target)
-
-    @once
-    def _outside(self) -> tuple[float, float]:
-        """Lower bounds on the rows of A and of B of each CTA that are out of bounds; a single tile
-        has none."""
-        (m, n, _), problem, by_tma = self.tile.tile, self.every.problem, self.every.by_tma
-        a = m - problem.m / self.of_m if by_tma[0] and self.of_m > 1 else 0.0
-        b = n - problem.n / self.of_n if by_tma[1] and self.of_n > 1 else 0.0
-        return a, b

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....dialects.target import Target
 from ..chips.chip_figures import figures, split_figures
@@ -22,13 +22,29 @@ from ..rules.staging_rules import stored_by_tma
 from ..rules.two_level_rules import added_cluster
 from ..schedule import PLAIN
 from ..waves import resident_in_clusters
-from .candidates import parts_in_waves, widest_in_waves
+from .candidates import PART_CLUSTER, parts_in_waves, widest_in_waves
 from .kinds import Kind
 
 ONE, IN_TURN = PLAIN, PLAIN.but(scheduler="static")
 PING_PONG = IN_TURN.but(ping_pong=True)
 TILES_OF_ONE = IN_TURN.but(tile=(1, 1, 1))
 SOME_CLUSTER = PLAIN.but(cluster=(1, 2))
+
+
+class Axis(NamedTuple):
+    """The tiles of one extent along M or N, and what L2 is asked for by each of them.
+
+    `rows` of a tile are in the matrix, and at least `outside` are not: TMA fills these with zeros.
+    `beyond` rows continue in a second line of L2. `most` is the largest power of two up to 8 of
+    CTAs that all have tiles, `even` the largest that divides the tiles.
+    """
+
+    tiles: int
+    rows: int
+    outside: float
+    beyond: float
+    most: int
+    even: int
 
 
 class Common:
@@ -53,6 +69,7 @@ class Common:
             for parts in self.resident
         }
         self.multicast = tma_row_pitch(problem, SOME_CLUSTER, target) is None
+        self.parts_peers = PART_CLUSTER if self.multicast else 1
         self.clusters = self.multicast and added_cluster(problem, SOME_CLUSTER, target) is None
         self.most_shared = SHARING_MAX if self.clusters else 1
         self.fits_l2 = once_bytes(problem) - problem.moved_bytes <= self.chip.l2_size
@@ -83,8 +100,10 @@ class Common:
         self.once_us = once_bytes(problem) / self.chip.dram_rate
         self.before = float(self.chip.cta_start + self.chip.tma_latency)
         self.started = {n: self.before + cluster_cycles(n, self.chip) for n in self.resident}
+        self._axes: dict[tuple[int, int], Axis] = {}
         self._least_resident: dict[tuple[int, int], int] = {}
         self._steps: dict[Sequence[int], tuple[list[int], int]] = {}
+        self.split_at_work = self._split_at_work()
         self._waves_of_parts: dict[tuple[Sequence[int], int, int], list[tuple[int, int, int]]] = {}
 
     def _again(self) -> tuple[float, int]:
@@ -95,11 +114,36 @@ class Common:
         again = asked_again_bytes(self.problem, TILES_OF_ONE, self.target)
         return again / self.chip.dram_rate, int(self.problem.m > self.problem.n)
 
+    def _split_at_work(self) -> float:
+        """Of the CTAs that run at once where parts of K are in a cluster, the share that is at work
+        at least; in a stack there may be more CTAs than that."""
+        if self.batch == 1:
+            return 1.0
+        shares = [
+            self.least_resident(SHARING_MAX // parts, parts) / at_once
+            for parts, at_once in self.split_at_once.items()
+        ]
+        return min(shares)
+
     def work_of(self, order: Schedule, rounds: int, tile: tuple[float, float, float]) -> float:
         """Cycles of the busiest multiprocessor as in `work_cycles`; a lower bound where rows are
         grouped."""
         work = work_cycles(self.problem, order, rounds, tile, self.target)
         return work if order.ping_pong else self.uneven * work
+
+    def axis(self, number: int, extent: int) -> Axis:
+        """The tiles of an extent along M (0) or N (1)."""
+        asked = number, extent
+        if asked not in self._axes:
+            size = (self.problem.m, self.problem.n)[number]
+            tiles = -(-size // extent)
+            several = self.by_tma[number] and tiles > 1  # a single tile has a box of its rows
+            outside = extent - size / tiles if several else 0.0
+            most, even = 1 << min(tiles.bit_length(), 4) - 1, tiles & -tiles
+            beyond = self.beyond[number] / tiles
+            rows = min(extent, size)
+            self._axes[asked] = Axis(tiles, rows, outside, beyond, most, min(even, SHARING_MAX))
+        return self._axes[asked]
 
     def tiles_of(self, tile: Schedule) -> int:
         """The number of tiles of groups, which may end anywhere."""

@@ -7,7 +7,7 @@ Nothing here imports MLIR.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..estimates.estimate import (
@@ -16,24 +16,26 @@ from ..estimates.estimate import (
     epilogue_cycles,
     order_of,
 )
-from ..extents import round_up
 from ..once import once
 from ..problem import Schedule
 from ..rules.rules import PART_K_TILES
 from ..schedule import PLAIN
 from .arriving import LARGEST, Arriving, Rate
-from .candidates import PART_CLUSTER, PART_MARGIN, PART_WAVES
-from .common import IN_TURN, PING_PONG, SOME_CLUSTER, Common
+from .candidates import PART_CLUSTER, PART_GAIN, PART_MARGIN, PART_WAVES
+from .common import IN_TURN, PING_PONG, Common
 from .least_epilogue import least_computed_cycles, least_epilogue_cycles
 from .least_parts import Sums
 from .own import Own, ends_of_split, own_cycles_of, own_of
 from .stores import LeastStore, least_of_stores
 
 ALONE, PARTED = PLAIN, PLAIN.but(split_grid=2)
-IN_CLUSTERS = [PLAIN.but(cluster=shape) for shape in sum(LARGEST.values(), ()) if shape != (1, 1)]
-PARTED_IN_CLUSTERS = [PARTED] + [
-    way.but(split_grid=2) for way in IN_CLUSTERS if way.cluster_size <= PART_CLUSTER
+WHOLE_IN_CLUSTERS = [ALONE] + [
+    PLAIN.but(cluster=shape) for shape in sum(LARGEST.values(), ()) if shape != (1, 1)
 ]
+PARTED_IN_CLUSTERS = [PARTED] + [
+    way.but(split_grid=2) for way in WHOLE_IN_CLUSTERS[1:] if way.cluster_size <= PART_CLUSTER
+]
+SOME_SPLIT = PLAIN.but(split_k=2)
 SPLIT = {parts: PLAIN.but(split_k=parts) for parts in range(2, SHARING_MAX + 1)}
 
 
@@ -59,18 +61,15 @@ class Face(Arriving):
         self.every, self.depths = every, depths
         self.tile, self._computed, self.held, self._faster, self._slower, self._narrow = own
         m, n, _ = self.tile.tile
-        self.of_m, self.of_n = of_m, of_n = -(-problem.m // m), -(-problem.n // n)
-        self.tiles = tiles = (
-            every.tiles_of(self.tile) if every.ragged else every.batch * of_m * of_n
-        )
-        self.rows, self.columns = (
-            m if m < problem.m else problem.m,
-            n if n < problem.n else problem.n,
-        )
+        self.along_m, self.along_n = along_m, along_n = every.axis(0, m), every.axis(1, n)
+        self.of_m, self.rows, *_ = along_m
+        self.of_n, self.columns, *_ = along_n
+        of_one = self.of_m * self.of_n
+        self.tiles = tiles = every.tiles_of(self.tile) if every.ragged else every.batch * of_one
         self.parted = every.parted and tiles <= every.multiprocessors
         if self.parted and problem.dynamic_m:  # as `grid_parts` has it
             self.parted = not problem.counts_tiles(self.tile)
-        self.most_split = every.multiprocessors // (of_m * of_n) if every.splits else 1
+        self.most_split = every.multiprocessors // of_one if every.splits else 1
         self.dram_us = every.once_us if every.fits_l2 else every.least_dram_us(self.tile)
         self._part_bytes, self._most_steps = every.steps_of(depths)
         self._is_close, self._epilogues = False, {}
@@ -149,54 +148,38 @@ class Face(Arriving):
         """Lower bounds in microseconds with K as a whole, in parts of a cluster and in parts over
         the grid. They are cheaper to find than the bounds of each way."""
         found = [(self.whole_floor_us(), ALONE)]
-        if self.most_split > 1:
-            found += self._split_floors()
+        if self._most_in_cluster > 1:
+            found.append((self._some_split_us(), SOME_SPLIT))
         if self.parted and self._most_steps >= 2 * PART_K_TILES:
-            parts_us = self._some_parts_us(self.soonest_of_parts(PART_CLUSTER))
-            found.append((PART_MARGIN * parts_us, PARTED))
+            found.append((PART_MARGIN * self._some_parts_us(), PARTED))
         return found
 
     def whole_floor_us(self) -> float:
         """The lower bound with K as a whole."""
         every, tiles = self.every, self.tiles
         rounds = -(-tiles // every.at_once)
-        arriving = self.soonest(tiles / rounds)
+        arriving = self.soonest_of_whole().of(tiles / rounds)
         return self._whole_us(arriving, every.before, rounds, self.dram_us, self.dram_us)
 
     def ways(self, some: Schedule) -> list[tuple[float, Schedule]]:
-        """The ways under a floor, each with a lower bound in microseconds. K as a whole is taken by
-        CTAs alone, or in clusters whose operands arrive as in the best one."""
-        if some is ALONE:
-            return self._whole_ways()
+        """What no tile of a way is estimated to beat, in microseconds, and the way without its
+        tile: K as a whole or in parts over the grid, in each cluster, or in so many parts of a
+        cluster."""
         if some is PARTED:
-            return self.refined(some)
-        return [(self._split_us(some.split_k), some)]
-
-    def _whole_ways(self) -> list[tuple[float, Schedule]]:
-        every, (arriving, rounds) = self.every, self.in_cluster(ALONE)
-        found = [(self._in_cluster_us(ALONE, arriving, rounds), ALONE)]
-        if every.clusters and self.of_m * self.of_n > 1:
-            dram_us = self.dram_us + self.again_us((SHARING_MAX, SHARING_MAX))  # the least of all
-            together = self.tiles / rounds * self.least_of_clusters()
-            arriving = max(self.soonest(0), together)
-            us = self._whole_us(arriving, every.started[2], rounds, dram_us, dram_us)
-            found.append((us, SOME_CLUSTER))
-        return found
-
-    def settles(self, way: Schedule) -> bool:
-        """Whether a way names its cluster, or stands for any."""
-        return way is not SOME_CLUSTER
-
-    def refined(self, way: Schedule) -> list[tuple[float, Schedule]]:
-        """The bounds of a way in each cluster, with what L2 then gives to all."""
-        if way.split_grid > 1:
             every = filter(self._has_parts, PARTED_IN_CLUSTERS)
-            found = [(self._parts_us(one), one) for one in every]
-            return [(PART_MARGIN * us, one) for us, one in found]
-        taken = [(one, *self.in_cluster(one)) for one in filter(self._finds_room, IN_CLUSTERS)]
-        return [
-            (self._in_cluster_us(one, arriving, rounds), one) for one, arriving, rounds in taken
-        ]
+            return [(PART_MARGIN * self._parts_us(one), one) for one in every]
+        if some is SOME_SPLIT:
+            return [(self._split_us(one.split_k), one) for one in self._split_ways()]
+        shared = self.every.clusters and self.of_m * self.of_n > 1
+        ways = filter(self._finds_room, WHOLE_IN_CLUSTERS) if shared else (ALONE,)
+        return [(self._in_cluster_us(one), one) for one in ways]
+
+    def _split_ways(self) -> Iterator[Schedule]:
+        """Parts of K in a cluster, in each number that finds room."""
+        of_one, room = self.of_m * self.of_n, self.every.split_at_once
+        for parts in range(2, self._most_in_cluster + 1):
+            if of_one * parts <= room[parts]:
+                yield SPLIT[parts]
 
     def _finds_room(self, way: Schedule) -> bool:
         """Whether all CTAs of a way's clusters have tiles and, if the clusters are wide, run at
@@ -223,9 +206,10 @@ class Face(Arriving):
             self._in_clusters[way.cluster] = arriving, rounds
         return self._in_clusters[way.cluster]
 
-    def _in_cluster_us(self, way: Schedule, arriving: float, rounds: int) -> float:
-        """The bound with K as a whole in a known cluster. DRAM moves more where a cluster, or CTAs
-        of several tiles, ask again for what others had."""
+    def _in_cluster_us(self, way: Schedule) -> float:
+        """With K as a whole, alone or in a cluster; DRAM moves more where that, or CTAs of several
+        tiles, ask again for what others had."""
+        arriving, rounds = self.in_cluster(way)
         (later, early_us), size = self.first_wave(way.cluster, rounds), way.cluster_size
         in_turn_us = self.dram_us + self.again_us(way.cluster)
         once_us, before = in_turn_us if size > 1 else self.dram_us, self.every.started[size] + later
@@ -277,35 +261,47 @@ class Face(Arriving):
         work = self.rounds_of_split(parts) * (self._least_loops(arriving, parts) + ends)
         return every.total_us(work, 0, ends, self.dram_us)
 
-    def _split_floors(self) -> list[tuple[float, Schedule]]:
-        """Bounds for each number of parts of a cluster that have enough steps, with as many other
-        CTAs in the cluster as find room. It is one loop because it is half of a search for small
-        products."""
-        every, tiles, dram_us, found = self.every, self.tiles, self.dram_us, []
-        (exchanged, each, shared), part_bytes = self._split_ends, self._part_bytes
-        cycle_us, at_once, of_one = every.cycle_us, every.split_at_once, self.of_m * self.of_n
-        most = min(SHARING_MAX, self.most_split, (self._most_steps - 1) // (PART_K_TILES - 1))
-        slowest, faster, share = self._slower, self._faster, every.second_share
-        peers, of_each, alone = 0, 0.0, 0.0
-        for parts in range(2, most + 1):
-            room, ctas = at_once[parts], tiles * parts
-            if of_one * parts > room:
-                continue
-            if peers != 1:  # the more parts the fewer others
-                peers = self.peers_of_split(parts)
-                of_each, alone = self.soonest_of_parts(peers)
-            arriving = of_each * (ctas if every.batch == 1 else self._at_work(peers, parts))
-            arriving = arriving if arriving > alone else alone
-            if arriving > slowest:
-                byte = arriving + share * slowest
-            else:
-                byte = slowest + share * (arriving if arriving > faster else faster)
-            ends = exchanged + each * parts + shared / parts
-            work_us = cycle_us * -(-ctas // room) * (part_bytes[parts] * byte + ends)
-            streaming_us = cycle_us * ends + dram_us
-            us = work_us if work_us > streaming_us else streaming_us
-            found.append((us, SPLIT[parts]))
-        return found
+    @once
+    def _most_in_cluster(self) -> int:
+        """The most parts of K in a cluster that have steps enough."""
+        if self.most_split == 1:
+            return 1
+        return min(SHARING_MAX, self.most_split, (self._most_steps - 1) // (PART_K_TILES - 1))
+
+    def _some_split_us(self) -> float:
+        """With K in as many parts of a cluster as are best, and with as many other CTAs in it as
+        find room beside two parts."""
+        every, (exchanged, each, shared) = self.every, self._split_ends
+        shapes = self.shapes_of_split(self.peers_of_split(2))
+        rate, most = self.soonest_of_parts(shapes), self._most_in_cluster
+        of_tile = Rate(every.split_at_work * self.tiles * rate.each, rate.alone)
+        loops = self._part_bytes[1]
+        work = exchanged + self._least_of_numbers((2, most), of_tile, loops, (shared, each))
+        return every.total_us(work, 0, exchanged + 2 * math.sqrt(shared * each), self.dram_us)
+
+    def _least_of_numbers(
+        self,
+        numbers: tuple[int, int],
+        rate: Rate,
+        loops: float,
+        ends: tuple[float, float],
+    ) -> float:
+        """The least cycles with K in any number of parts between two.
+
+        Operands arrive at a rate for each part, and `loops` are cycles of all parts for each of a
+        byte. Of `ends` the first are shared by the parts, the second are for each of them. With one
+        more part cycles fall by less or rise by more, so the least is looked for from above.
+        """
+        (fewest, most), (shared, each) = numbers, ends
+        longest = shared + loops * self._least_byte(rate.of(most))
+        parts, least = math.ceil(math.sqrt(longest / each)) + 1, math.inf
+        parts = max(fewest, min(most, parts))
+        while parts >= fewest:
+            cycles = (shared + loops * self._least_byte(rate.of(parts))) / parts + parts * each
+            if cycles >= least:
+                break
+            least, parts = cycles, parts - 1
+        return least
 
     @once
     def _split_ends(self) -> tuple[float, float, float]:
@@ -313,47 +309,32 @@ class Face(Arriving):
         divided among them."""
         return self.every.kind.of("split", self.tile.tile[:2], ends_of_split, self.every, self.tile)
 
-    def _some_parts_us(self, rate: Rate) -> float:
-        """The bound with K in as many parts over the grid as make up waves in some cluster, with
-        operands arriving at a rate."""
+    def _some_parts_us(self) -> float:
+        """With K in as many parts over the grid as make up waves in the best cluster."""
         every, (written, gathered, of_one), least = self.every, self.sums, math.inf
-        loops = self._least_loops(rate.alone)
-        for waves, (fewest, most) in zip(PART_WAVES, self._numbers_of_parts(), strict=True):
-            if most >= 2:
-                parts = min(most, max(fewest, math.sqrt(waves * loops / of_one)))
-                work = (waves - 1) * (every.before + written) + waves * loops / parts
-                least = min(least, work + (parts - 2) * of_one)
-        if least == math.inf:
-            return least
-        ends = every.before + written + gathered
-        together = self._part_bytes[1] * self.tiles * rate.each
-        return every.total_us(ends + max(least, together), 0, ends, self.dram_us)
-
-    def _numbers_of_parts(self) -> list[tuple[float, float]]:
-        """For each number of waves, the fewest and the most parts over the grid that make it up.
-        The fewest are those of clusters with the most tiles, in steps of the deepest tile."""
-        every, of_m, of_n = self.every, self.of_m, self.of_n
-        steps, at_least = -(-every.problem.k // self.depths[-1]), every.at_once
-        if every.multicast:
-            of_m = round_up(of_m, min(PART_CLUSTER, 1 << of_m.bit_length() - 1))
-            of_n = round_up(of_n, min(PART_CLUSTER, 1 << of_n.bit_length() - 1))
-            at_least = every.least_resident(PART_CLUSTER, 1)
-        found, tiles = [], every.batch * of_m * of_n
+        most_steps, loops = self._most_steps // PART_K_TILES, self._part_bytes[1]
+        rate = self.soonest_of_parts(self.shapes_of_parts())
         for waves in PART_WAVES:
-            even = min(waves * at_least // tiles, steps // PART_K_TILES)
-            fewest = even * steps / (even + steps)  # a part has whole steps
-            most = min(waves * every.at_once // self.tiles, self._most_steps // PART_K_TILES)
-            found.append((max(2.0, fewest), most))
-        return found
+            most = min(waves * every.at_once // self.tiles, most_steps)
+            if waves < PART_GAIN * most:  # or parts are not shorter by enough (`parts_in_waves`)
+                of_tile = Rate(self.tiles * rate.each / waves, rate.alone)
+                work = waves * (every.before + written)
+                work += self._least_of_numbers((2, most), of_tile, waves * loops, (0.0, of_one))
+                least = work if work < least else least
+        gathered -= 2 * of_one
+        return every.total_us(least + gathered, 0, every.before + written + gathered, self.dram_us)
 
     def _parts_us(self, way: Schedule) -> float:
         """The bound with K in parts over the grid that fill waves of clusters, in steps of the best
         depth."""
         every, sums, us = self.every, self.sums, math.inf
-        once = every.started[way.cluster_size] + sums.written
         tiles, at_once = self.tiles_in(way), every.resident[way.cluster_size]
+        found = every.waves_of_parts(self.depths, tiles, at_once)
+        if not found:
+            return us
         rate = self.parts_rate(way.cluster, tiles)
-        for waves, parts, part_bytes in every.waves_of_parts(self.depths, tiles, at_once):
+        once = every.started[way.cluster_size] + sums.written
+        for waves, parts, part_bytes in found:
             arriving = rate.of(min(parts * tiles, at_once))
             gathered = sums.gathered + (parts - 2) * sums.of_one
             work = waves * (once + part_bytes * self._least_byte(arriving)) + gathered
@@ -375,5 +356,4 @@ class Face(Arriving):
         tiles then fill whole clusters (`split_parts`)."""
         if not self.every.multicast:
             return 1
-        of_m, of_n = self.of_m, self.of_n
-        return min(SHARING_MAX // parts, (of_m & -of_m) * (of_n & -of_n))  # powers of two of each
+        return min(SHARING_MAX // parts, self.along_m.even * self.along_n.even)

@@ -127,13 +127,7 @@ def _ways(face: Face, some: Schedule) -> Refined:
         yield bound(face.whole_floor_us()), some, partial(_ways, face, some)
         return
     for least_us, way in face.ways(some):
-        refine = _tiles if face.settles(way) else _clusters
-        yield bound(least_us), way, partial(refine, face, way)
-
-
-def _clusters(face: Face, way: Schedule) -> Refined:
-    for least_us, one in face.refined(way):
-        yield bound(least_us), one, partial(_tiles, face, one)
+        yield bound(least_us), way, partial(_tiles, face, way)
 
 
 def _tiles(face: TensorFace | Face, face_way: Schedule) -> Refined:

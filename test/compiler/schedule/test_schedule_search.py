@@ -39,6 +39,7 @@ PROBLEMS = {
     "few-columns": {"m": 4, "n": 3592, "k": 9464},
     "residual-inside-lines": {"m": 255, "n": 13264, "k": 200, "beside": ("bf16",)},
     "groups-of-many-rows": {"m": 40000, "n": 2848, "k": 5304, "groups": 8},
+    "clusters-of-odd-grids": {"m": 83, "n": 5552, "k": 2376},
     "8-bit": {"m": 900, "n": 1000, "k": 4096, "a_dtype": "e4m3", "b_dtype": "e4m3"},
 }
 CHIPS = ("sm_100a", "sm_90a", "h100")
