@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tilewright.dialects.errors import CompileError
 from tilewright.runtime.judge.intervals import FLOAT_OPERATIONS
 from tilewright.tools.oracle import rounding
 from tilewright.tools.oracle.integers import INTEGER_OPS
@@ -223,6 +224,52 @@ def test_unsigned_comparisons_read_the_bits():
     pairs = list(zip(numbers, numbers[::-1], strict=True))
     found = evaluated(lines, [numbers, numbers[::-1]], {"x": "i8", "y": "i8"}, "i32")
     assert_holds(found, [x if x % 256 < y % 256 else y % 256 for x, y in pairs])
+
+
+def test_truths_are_exclusive_or_where_both_are_known():
+    lines = [
+        "%c = arith.cmpf ogt, %x, %z : $f32>",
+        "%d = arith.cmpf ogt, %y, %z : $f32>",
+        "%e = arith.xori %c, %d : $i1>",
+        "%r = arith.select %e, %x, %y : $i1>, $f32>",
+    ]
+    xs, ys, zs = [1.0, 1.0, -1.0, -1.0], [2.0, -2.0, 2.0, -2.0], [0.0] * 4
+    found = evaluated(lines, [xs, ys, zs], {"x": "f32", "y": "f32", "z": "f32"}, "f32")
+    assert_holds(found, [2.0, 1.0, -1.0, -2.0])
+    assert np.array_equal(found.low, found.high)
+
+
+@pytest.mark.parametrize("by", [-1, 16])
+def test_shifts_by_the_width_or_less_than_nothing_have_no_value(by):
+    with pytest.raises(CompileError, match="shift beyond the width"):
+        evaluated(["%r = arith.shli %x, %y : $i16>"], [[1], [by]], {"x": "i16", "y": "i16"}, "i16")
+
+
+def test_integers_of_64_bits_are_not_read_without_a_sign():
+    lines = ["%r = arith.maxui %x, %y : $i64>"]
+    with pytest.raises(CompileError, match="unsigned integer of 64 bits"):
+        evaluated(lines, [[1], [2]], {"x": "i64", "y": "i64"}, "i64")
+
+
+def test_a_sum_of_narrow_floats_may_be_rounded_or_keep_its_digits():
+    """Until it is stored. Between 1 and 1.0078125 there is no bf16."""
+    each = "affine_map<(i) -> (i)>"
+    found = evaluated(
+        [
+            "%e = tensor.empty() : $f32>",
+            f"%r = linalg.generic {{indexing_maps = [{each}, {each}, {each}],",
+            '  iterator_types = ["parallel"]} ins(%x, %y : $bf16>, $bf16>) outs(%e : $f32>) {',
+            "  ^bb0(%p: bf16, %q: bf16, %o: f32):",
+            "    %s = arith.addf %p, %q : bf16",
+            "    %w = arith.extf %s : bf16 to f32",
+            "    linalg.yield %w : f32 } -> $f32>",
+        ],
+        [[1.0], [2.0**-9]],
+        {"x": "bf16", "y": "bf16"},
+        "f32",
+    )
+    assert found.low[0] == 1.0
+    assert 1 + 2.0**-9 <= found.high[0] < 1 + 2.0**-8
 
 
 @pytest.mark.parametrize(("name", "offset"), [("sitofp", 0), ("uitofp", 2**32)])

@@ -169,6 +169,18 @@ def test_f32_operands_are_those_that_tensor_cores_read():
     assert not judged(text, exact, exact[0] @ exact[1]).passed
 
 
+def test_threads_read_f32_operands_with_all_their_digits():
+    """Which tensor cores a result is of says nothing of these."""
+    source = Source(floats().replace("xf16>", "xf32>"), "f.mlir")
+    x, y = np.zeros((8, 16)), np.zeros((16, 8))
+    x[:, 0], y[0] = 1 + 2.0**-8 + 2.0**-12, 1.0
+    (of_threads,) = source.evaluate_all([x, y], hopper_gpu=False, by_fma=True)
+    (of_tensor_cores,) = source.evaluate_all([x, y], hopper_gpu=True, by_fma=False)
+    between = 1 + 2.0**-8 + 2.0**-13
+    assert (of_threads.low > between).all()
+    assert (of_tensor_cores.high < between).all()
+
+
 def test_infinities_and_nan_of_inputs_reach_the_same_elements():
     x, y = inputs((8, 16), (16, 8))
     x[2, 3], x[4, 5], y[7, 1] = np.inf, np.nan, -np.inf

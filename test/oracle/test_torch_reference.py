@@ -6,8 +6,9 @@ import torch
 from torch import nn
 
 from tilewright.compiler.importers.torch_module import import_module
+from tilewright.runtime.judge.intervals import Interval
 from tilewright.runtime.judge.reference import compare
-from tilewright.tools.oracle.torch_program import TorchProgram
+from tilewright.tools.oracle.torch_program import TorchProgram, held_to
 
 
 class Layer(nn.Module):
@@ -63,6 +64,19 @@ def test_an_import_that_says_something_else_is_held_to_torch():
     negative = (sums < -1e-3).numpy()
     found = compare(expected, np.where(negative, right.double(), expected.middle))
     assert found.passed
+
+
+def test_limits_stay_where_torchs_result_is_possible_and_are_its_own_elsewhere():
+    """NaN is possible where the linalg says so."""
+    actual = np.array([1.0, 4.0, np.nan, np.nan])
+    limits, wide = (
+        Interval(np.full(4, 1 - width), np.ones(4), np.full(4, 1 + width), nan)
+        for width, nan in ((0.1, np.zeros(4, bool)), (0.5, np.array([0, 0, 1, 0], bool)))
+    )
+    found = held_to(actual, limits, wide)
+    assert np.array_equal(found.low, [0.9, 4.0, 0.9, np.nan], equal_nan=True)
+    assert np.array_equal(found.high, [1.1, 4.0, 1.1, np.nan], equal_nan=True)
+    assert found.nan.tolist() == [False, False, False, True]
 
 
 def _with(module, activation, inputs):
