@@ -170,8 +170,9 @@ def test_races_are_kept_on_disk_and_a_damaged_one_is_run_again(fresh_cache):
     assert judge.read_race(place) is None
     judge.keep_race(place, Raced(2.0, 3.0, True))
     assert judge.read_race(place) == Raced(2.0, 3.0, True)
-    place.write_text('{"ours_us": "nan?"}')
-    assert judge.read_race(place) is None
+    for damaged in ('{"ours_us": "nan?"}', '{"ours_us": 0, "inductor_us": 3, "at_least": true}'):
+        place.write_text(damaged)
+        assert judge.read_race(place) is None
     os.chmod(place, 0o666)
     judge.keep_race(place, Raced(2.0, 3.0))
     assert judge.read_race(place) == Raced(2.0, 3.0)
@@ -207,7 +208,24 @@ def test_a_weight_gradient_is_left_unless_it_is_faster_by_the_margin(
         assert rows[-1].taken is taken, rows[-1]
         assert rows[-1].ours_us == ours and rows[-1].inductor_us == theirs
         module = graph_of(lambda gradient, x: gradient.T @ x, draw(64, 16), draw(64, 32))
-    assert len(races) == 1
+    ((*_, enough),) = races
+    assert enough == 1 - judge.LEAST_GAIN
+
+
+def test_without_a_race_the_estimate_decides(monkeypatch):
+    """That of two products is twice that of one; a measured schedule needs none."""
+    region, prepared = entered(lambda x, w, v: F.silu(F.linear(x, w)) * F.linear(x, v), X, W, V)
+    assert len(region.products) == 2
+    monkeypatch.setattr(judge, "memory_us", lambda *_: 0.0)
+    monkeypatch.setattr(judge, "traffic_us", lambda *_: 0.5)
+    for us, reason, taken in (
+        (None, "no estimate is known", False),
+        (2.0, "by estimate 2.25 of Inductor's speed", True),
+    ):
+        monkeypatch.setattr(judge, "Estimate", lambda *_, us=us: lambda: us)
+        assert judge._by_estimate(region, prepared)[:2] == (taken, reason)
+    monkeypatch.setattr(judge, "measured_schedule", lambda *_: "a schedule")
+    assert judge._by_estimate(region, prepared)[:2] == (True, "a measured schedule is known")
 
 
 @pytest.mark.skipif(not hasattr(config, "deterministic"), reason="this Inductor has no such mode")

@@ -11,6 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tilewright.runtime import Bundle, BundleError, Kernel, LaunchError, emulator, load
 from tilewright.runtime.bundles.bundle import seal
+from tilewright.runtime.launch.emulator_device import EmulatorProgram
 
 
 @pytest.fixture
@@ -97,6 +98,39 @@ def test_arguments_come_in_the_order_and_shape_of_the_source(kernel, manifest):
     assert c[1, 1] == a[0, 1] * b[1, 0] == -18
     a, b = (tensor.float().numpy().astype(ml_dtypes.bfloat16) for tensor in (a, b))
     assert called(kernel, named)(b.T, None, a)[1, 1] == -18
+
+
+class Asked:
+    """A fast path that knows no launch, and says what it was asked for."""
+
+    def __init__(self):
+        self.made, self.launched = [], []
+
+    def launch_new(self, inputs, _):
+        self.made.append(inputs)
+
+    def launch_into(self, *_):
+        return False
+
+    def launch(self, tensors, _):
+        self.launched.append(tensors)
+        return False
+
+
+def test_a_launch_like_the_last_one_takes_arguments_only_where_they_are_the_inputs(
+    kernel, manifest, monkeypatch
+):
+    asked = Asked()
+    monkeypatch.setattr(EmulatorProgram, "again", asked)
+    a, b = inputs()
+    for _ in range(2):
+        kernel(a, b)
+    assert [tuple(map(id, each)) for each in asked.made] == [(id(a), id(b))]
+    exchanged = called(kernel, with_arguments(manifest, ["w", "x"], (1, False), (0, False)))
+    for _ in range(2):
+        exchanged(b, a)
+    assert len(asked.made) == 1
+    assert [(id(one), id(other)) for one, other, _ in asked.launched[-1:]] == [(id(a), id(b))]
 
 
 def test_refusals_are_in_the_words_of_the_source(kernel, manifest):
