@@ -30,6 +30,14 @@ def changes() -> int:
     return _changes
 
 
+def keep(table: dict[Any, Any], key: Any, value: Any, before: int) -> None:
+    """Keep what was found after `changes` gave `before`, unless an entry has changed meanwhile:
+    `table`, which is cleared then, may have been so before this enters it."""
+    table[key] = value
+    if _changes != before:
+        table.pop(key, None)
+
+
 class KeptResults(Generic[Given, Value]):
     """A function whose last results are kept, by its arguments, until an entry of a table changes.
 

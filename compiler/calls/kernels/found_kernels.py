@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from ....dialects.tables import changes, when_changed
+from ....dialects.tables import changes, keep, when_changed
 from ....runtime.locks import shared_lock
 from .function_keys import LIKE_NO_OTHER
 
@@ -40,14 +40,12 @@ class FoundKernels(dict[Any, Found], Generic[Found]):
             if found is None:
                 before = changes()
                 found = find()
-                self._keep(key, found, kept)
-                if changes() != before:
-                    self.pop(key, None)
+                self._keep(key, found, kept, before)
         return found
 
-    def _keep(self, key: Any, found: Found, kept: Sequence[Any]) -> None:
+    def _keep(self, key: Any, found: Found, kept: Sequence[Any], before: int) -> None:
         if any(each is LIKE_NO_OTHER for each in kept):
             return
         if len(self) >= KERNELS_KEPT:
             del self[next(iter(self))]
-        self[key] = found
+        keep(self, key, found, before)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from ....dialects.tables import when_changed
+from ....dialects.tables import changes, keep, when_changed
 from ....dialects.target import GPUS, find_target
 from ....runtime.bundles.bundle import Bundle
 from ....runtime.element_types import is_torch
@@ -176,13 +176,13 @@ def remember(a: Any, b: Any, asked: tuple[Any, ...], how: How) -> None:
     """
     if not (_is_plain(type(a)) and _is_plain(type(b))):
         return
-    kernel = kernel_for(a, b, None, how)
+    before, kernel = changes(), kernel_for(a, b, None, how)
     if kernel is not None:
         if len(_seen) >= SEEN_KEPT:
             _seen.clear()
         known = Seen(recognizer((a, b)), a.requires_grad or b.requires_grad, kernel)
         key = a.shape, b.shape, asked
-        _seen[key] = with_others(known, _seen.get(key, ()), (a, b))
+        keep(_seen, key, with_others(known, _seen.get(key, ()), (a, b)), before)
 
 
 def with_others(known: Any, others: tuple[Any, ...], values: Sequence[Any]) -> tuple[Any, ...]:

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, library
 
-from ....dialects.tables import when_changed
+from ....dialects.tables import changes, keep, when_changed
 from ....runtime.gpu.operands import Recognizer, recognizer
 from ....runtime.launch.kernel import Kernel
 from ....runtime.tracing import is_traced, is_transformed, is_watched
@@ -108,6 +108,7 @@ def _known(key: Any, values: tuple[Tensor, ...]) -> Seen | None:
 
 def _remember(key: Any, x: Tensor, weight: Tensor, bias: Tensor) -> None:
     """Let `_alone` know tensors, and their kernel where it takes them as they are."""
+    before = changes()
     found, *_ = find_fused(x, weight, None, AS_EVER, _add_bias, (bias,))
     plain = all(each.is_contiguous() for each in (x, weight, bias)) and bias.dim() == 1
     as_they_are = plain and (found.spec.a_major, found.spec.b_major) == ("k", "k")
@@ -115,7 +116,7 @@ def _remember(key: Any, x: Tensor, weight: Tensor, bias: Tensor) -> None:
         _seen.clear()
     values = x, weight, bias
     made = Seen(recognizer(values), found.kernel if as_they_are else None)
-    _seen[key] = with_others(made, _seen.get(key, ()), values)
+    keep(_seen, key, with_others(made, _seen.get(key, ()), values), before)
 
 
 def _in_steps(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

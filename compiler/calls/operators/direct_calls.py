@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from ....dialects.tables import when_changed
+from ....dialects.tables import changes, keep, when_changed
 from ..kernels.lookup import How, call_kernel, kernel_for
 
 KEPT = 4096  # keys of graphs
@@ -32,14 +32,15 @@ def product_into(a: torch.Tensor, b: torch.Tensor, key: str, *, out: torch.Tenso
     if kernel is None or not kernel.relaunched((a, b), out):
         how = How(*json.loads(key)[0])
         call_kernel(a, b, out, how)
-        _keep(key, kernel_for(a, b, out, how))
+        before = changes()
+        _keep(key, kernel_for(a, b, out, how), before)
 
 
-def _keep(key: str, kernel: Any) -> None:
+def _keep(key: str, kernel: Any, before: int) -> None:
     if len(_kernels) >= KEPT:
         _kernels.clear()
     if kernel is not None:
-        _kernels[key] = kernel
+        keep(_kernels, key, kernel, before)
 
 
 def key_of(a: torch.Tensor, b: torch.Tensor, how: How) -> str:

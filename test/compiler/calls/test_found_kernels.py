@@ -5,10 +5,14 @@ import time
 from itertools import count
 from typing import Any
 
-from tilewright.compiler.calls.kernels import found_kernels
+import torch
+
+import tilewright
+from tilewright.compiler.calls.kernels import found_kernels, lookup
 from tilewright.compiler.calls.kernels.found_kernels import FoundKernels
 from tilewright.compiler.calls.kernels.function_keys import LIKE_NO_OTHER
 from tilewright.compiler.calls.kernels.lookup import _seen
+from tilewright.compiler.calls.layers import linear_operator
 from tilewright.dialects.tables import kept_until_changed
 from tilewright.passes import PASSES
 
@@ -86,3 +90,23 @@ def test_threads_that_ask_for_the_same_get_it_from_the_first():
     for each in threads:
         each.join()
     assert len(found) == 1 and set(results) == {found[0]} and len(results) == 4
+
+
+def test_what_is_seen_while_another_thread_enters_a_pass_is_not_seen_again(monkeypatch):
+    """As if it did so between the look-up of a kernel and the moment at which it is kept."""
+
+    class Meanwhile(dict):
+        def get(self, *given):
+            monkeypatch.setitem(PASSES, "tiling", PASSES["tiling"])
+            return super().get(*given)
+
+    a, b = torch.randn(8, 16).bfloat16(), torch.randn(8, 16).bfloat16()
+    bias = torch.randn(8).bfloat16()
+    for where, call in (
+        (lookup, lambda: tilewright.matmul(a, b)),
+        (linear_operator, lambda: linear_operator._alone(a, b, bias)),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(where, "_seen", Meanwhile())
+            call()
+            assert not where._seen
