@@ -6,6 +6,7 @@
     pipe.wait      waits until the consumer's next slot is full and gives it to read
     pipe.release   the oldest slot waited for is empty once what was started on it has finished
     pipe.tile      one payload tile of a slot
+    pipe.parity    which of its two places a slot of shared columns lies in
     pipe.drain     waits until the producer's next slots are empty
     pipe.skip      leaves slots to another consumer of the ring
     pipe.claim     takes over clusters that have not been launched yet, and puts them into a ring
@@ -23,6 +24,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .mlir import ext, ir
+from .shared_columns import verify_shared
 from .tile_types import AccumulatorType, SmemType, integer
 from .verify import refuse, verify_tile, verify_tile_loop
 
@@ -86,7 +88,11 @@ class SlotType(Pipe.Type, name="slot"):
 
 
 class CreateOp(Pipe.Operation, name="create"):
-    """`ring`: all slots empty."""
+    """`ring`: all slots empty.
+
+    With `shared` columns its one accumulator lies in two places of tensor memory in turn, which
+    share so many columns. The slot may be released once these have been read.
+    """
 
     ring: ext.Result[RingType]
 
@@ -102,7 +108,7 @@ class CreateOp(Pipe.Operation, name="create"):
         tiles = [tile for tile in self.ring.type.tiles if isinstance(tile, TILES)]
         if not all(verify_tile(self, tile.tile) for tile in tiles):
             return False
-        return True
+        return verify_shared(self, stages, self.ring.type.tiles)
 
 
 class AcquireOp(Pipe.Operation, name="acquire"):
@@ -184,6 +190,21 @@ class TileOp(Pipe.Operation, name="tile"):
         if self.tile.type != tiles[index]:
             return refuse(self, f"must give {tiles[index]}, got {self.tile.type}")
         return True
+
+
+class ParityOp(Pipe.Operation, name="parity"):
+    """`odd`: 1 for every second slot that its ring gives, which lies in the second of two places,
+    0 for the others."""
+
+    slot: ext.Operand[SlotType]
+    odd: ext.Result[ir.IntegerType]
+
+    def verify_invariants(self) -> bool:
+        if self.odd.type != ir.IntegerType.get_signless(32):
+            return refuse(self, f"must give an i32, got {self.odd.type}")
+        (first, *_) = self.slot.type.tiles
+        is_sums = isinstance(first, AccumulatorType)
+        return is_sums or refuse(self, f"must be of an accumulator's slot, got {self.slot.type}")
 
 
 class RoleOp(Pipe.Operation, name="role", traits=[ir.NoTerminatorTrait]):

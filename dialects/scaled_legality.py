@@ -106,11 +106,30 @@ def scaled_tensor_memory(
     if not target.has_tensor_memory:
         return None
     m, n, k = tile
-    scales = places * sum(layout.scale_columns for layout in scale_tiles(mma, tile))
-    sums = buffers * target.accumulator_columns(m, n)
+    sums, scales = _held_columns(target, mma, tile, buffers, places)
     if sums + scales <= target.tmem_columns:
         return None
     return (
         f"tile {m}x{n}x{k} needs {sums} tensor-memory columns for sums and {scales} for scales, "
         f"over the {target.tmem_columns} of {target.chip}"
     )
+
+
+def scaled_columns_over(
+    target: Target, mma: ScaledMma, tile: Sequence[int], buffers: int, places: int = SCALE_PLACES
+) -> int:
+    """By how many columns accumulators of whole MMAs and scales are more than tensor memory has.
+
+    0 where they fit, and where a tile has no MMA of 128 rows, whose columns are those of the tile.
+    """
+    if not target.has_tensor_memory or tile[0] != SCALED_ROWS:
+        return 0
+    return max(0, sum(_held_columns(target, mma, tile, buffers, places)) - target.tmem_columns)
+
+
+def _held_columns(
+    target: Target, mma: ScaledMma, tile: Sequence[int], buffers: int, places: int
+) -> tuple[int, int]:
+    """Columns of sums, and of scales."""
+    scales = places * sum(layout.scale_columns for layout in scale_tiles(mma, tile))
+    return buffers * target.accumulator_columns(*tile[:2]), scales

@@ -23,6 +23,7 @@ PURE = (
     "tile.gathered_rows",
     "tile.group_atoms",
     "pipe.other_tile",
+    "pipe.parity",
     "tile.group_scales",
     "tile.group_depth",
     "tile.group_columns",

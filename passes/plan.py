@@ -11,6 +11,7 @@ from ..dialects.mlir import ir, scf
 from ..dialects.mma_units import PRODUCT_SLOTS
 from ..dialects.pipe import ClaimType, CreateOp, RingType, TileOp, TurnType
 from ..dialects.scaled_legality import SCALE_PLACES
+from ..dialects.shared_columns import PLACES, shared_of
 from ..dialects.sm.memory import BARRIER_BYTES, CLAIM_BYTES, BarriersOp
 from ..dialects.sm.threads import ISSUER, TEAM, WarpsOp, who_runs
 from ..dialects.target import Target
@@ -48,7 +49,8 @@ class RingPlan(NamedTuple):
     `kind` is "operands", "staging", "ahead", "accumulator", "claims" or "turns". `tiles` are byte
     offsets of each payload tile's (or the claims') first slot, `full` and `empty` those of the
     barriers, of pieces loaded ahead `full` alone; an
-    accumulator ring has tensor-memory `column` and `slot_columns` instead of tiles. `under_way` is
+    accumulator ring has tensor-memory `column` and `slot_columns` instead of tiles, and `shared` of
+    these in both places of a slot that has two. `under_way` is
     how many slots a thread goes on to fill with cp.async before it waits for the first. In a
     fallback cluster a slot is empty after `empty_fallback` arrivals, where these are others.
     """
@@ -59,6 +61,7 @@ class RingPlan(NamedTuple):
     tiles: tuple[int, ...] = ()
     column: int = 0
     slot_columns: int = 0
+    shared: int = 0
     full: int = 0
     empty: int = 0
     full_count: int = 1
@@ -324,8 +327,9 @@ def _place_accumulators(kernel: KernelOp, plan: Plan, target: Target) -> None:
     for ring, placed in plan.rings.items():
         if placed.kind == "accumulator":
             each = target.accumulator_columns(*ring.type.accumulator.shape)
-            plan.rings[ring] = placed._replace(column=columns, slot_columns=each)
-            columns += placed.stages * each
+            shared = shared_of(ring.owner)
+            plan.rings[ring] = placed._replace(column=columns, slot_columns=each, shared=shared)
+            columns += PLACES * each - shared if shared else placed.stages * each
     plan.scales = _place_scales(kernel, columns, target)
     if plan.scales is not None:
         columns += plan.scales.places * (plan.scales.end - plan.scales.a)

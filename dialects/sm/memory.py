@@ -11,6 +11,7 @@ from ..layout import SLOT_ALIGNMENT
 from ..mlir import ext, ir
 from ..mma_units import PRODUCT_SLOTS
 from ..pipe import ClaimType, SlotType
+from ..shared_columns import PLACES, SHARED, shared_of
 from ..term_tiles import form_of, is_term
 from ..terms import MOVED_UP, PLAIN, ROUNDED
 from ..tile_types import AccumulatorType, SmemType, integers_of
@@ -147,13 +148,27 @@ class TensorMemoryOp(Sm.Operation, name="tensor_memory"):
 
 
 class ColumnsOp(Sm.Operation, name="columns"):
-    """`acc`: `slots` accumulators of `each` columns, from column `first` of the allocation on."""
+    """`acc`: `slots` accumulators of `each` columns, from column `first` of the allocation on.
+
+    A ring of one slot may have two of them in turn, of which the last columns of the first are
+    `shared` with the second.
+    """
 
     memory: ext.Operand[TensorMemoryType]
     first: ir.IntegerAttr
     slots: ir.IntegerAttr
     each: ir.IntegerAttr
     acc: ext.Result[Any]
+
+    @property
+    def apart(self) -> int:
+        """Columns from one slot's first to the next slot's."""
+        return self.each.value - shared_of(self)
+
+    @property
+    def end(self) -> int:
+        """The first column after all."""
+        return self.first.value + (self.slots.value - 1) * self.apart + self.each.value
 
     def verify_invariants(self) -> bool:
         first, slots, each = self.first.value, self.slots.value, self.each.value
@@ -164,7 +179,11 @@ class ColumnsOp(Sm.Operation, name="columns"):
         allocation = self.memory.owner
         if not isinstance(allocation, TensorMemoryOp):
             return refuse(self, "memory must be what a sm.tensor_memory allocates")
-        end, most = first + slots * each, allocation.columns.value
+        shared = shared_of(self)
+        if shared and (slots != PLACES or not 0 < shared < each):
+            got = f"{shared} of {slots} x {each}"
+            return refuse(self, f"{SHARED} must be some columns of {PLACES} slots, got {got}")
+        end, most = self.end, allocation.columns.value
         if first < 0 or each < 1 or end > most:
             return refuse(
                 self, f"must lie in the {most} columns of the allocation, got {first} to {end}"

@@ -4,6 +4,7 @@ from typing import Any
 
 from ..mlir import ir
 from ..pipe import ClaimType, RingType
+from ..shared_columns import shared_of
 from ..tile_types import SmemType
 from ..verify import refuse
 
@@ -34,7 +35,7 @@ def verify_ring(op: Any, slots: set[int]) -> bool:
     planned = None if isinstance(owner, ir.Block) else getattr(owner.opview, "slots", None)
     if planned is None:
         return refuse(op, f"memory must be that of an op with slots, got {memory.type}")
-    slots = slots | {planned.value}
+    slots = slots | {1 if shared_of(owner) else planned.value}  # one has two places
     if slots != {ring.stages}:
         return refuse(op, f"all parts must have {ring.stages} slots, got {sorted(slots)}")
     if memory.type not in (ring.slot, *ring.tiles[:1]):

@@ -14,15 +14,18 @@ from typing import Any
 from ...dialects import sm
 from ...dialects.fallback import FALLBACK, FALLBACK_ARRIVALS
 from ...dialects.mlir import ext, ir
-from ...dialects.sm.memory import BarriersOp
+from ...dialects.pipe import CreateOp
+from ...dialects.shared_columns import SHARED
+from ...dialects.sm.memory import BarriersOp, ColumnsOp
 from ...dialects.tile import KernelOp
 from ...dialects.verify import NUMBER_MAX
 from ..base import operations, refuse_unread, refused
 
 TRUTHS = frozenset({"releases", "multicast"})
-WITH_FALLBACK: dict[type, tuple[str, ...]] = {
+BESIDE_DECLARED: dict[type, tuple[str, ...]] = {
     **dict.fromkeys((KernelOp, sm.KernelOp), (FALLBACK,)),
     **dict.fromkeys((BarriersOp, sm.BarrierInitOp), (FALLBACK_ARRIVALS,)),
+    **dict.fromkeys((CreateOp, ColumnsOp), (SHARED,)),
 }
 TEXTS = frozenset({"along", "arg_names"})
 NUMBER = "write a number without a type"
@@ -37,7 +40,7 @@ def check_attribute_forms(module: ir.Module) -> None:
         for name in _integers(type(op)):
             if name in op.operation.attributes:
                 _check(op, name, op.operation.attributes[name])
-        for name in WITH_FALLBACK.get(type(op), ()):
+        for name in BESIDE_DECLARED.get(type(op), ()):
             if name in op.operation.attributes:
                 _check(op, name, op.operation.attributes[name])
 

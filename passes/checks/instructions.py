@@ -14,7 +14,8 @@ from typing import Any
 from ...dialects import sm
 from ...dialects.fallback import FALLBACK, FALLBACK_ARRIVALS
 from ...dialects.mlir import ext, ir, scf, upstream_class
-from ...dialects.sm.memory import BarriersOp
+from ...dialects.shared_columns import SHARED as SHARED_COLUMNS
+from ...dialects.sm.memory import BarriersOp, ColumnsOp
 from ...dialects.tile import CopyOp, KernelOp
 from ..base import (
     COUNTS,
@@ -70,6 +71,7 @@ def _check_attributes(op: Any) -> None:
     written = {WHOLE} if isinstance(op, WHOLE_OPS) else set()
     written |= {SHARED} if isinstance(op, CopyOp) else set()
     written |= {FALLBACK_ARRIVALS} if isinstance(op, BarriersOp | sm.BarrierInitOp) else set()
+    written |= {SHARED_COLUMNS} if isinstance(op, ColumnsOp) else set()
     refuse_unread(op, _known(_class_of(op)) | written)
     _check_alignment(op)
 

@@ -35,12 +35,15 @@ from ...dialects.mlir import ir, scf
 from ...dialects.mma_units import WARP
 from ...dialects.pipe import (
     ClaimOp,
+    CreateOp,
     ForEachClaimOp,
     ForEachTurnOp,
     Pipe,
     RoleOp,
     SetRegistersOp,
 )
+from ...dialects.shared_columns import SHARED
+from ...dialects.sm.memory import ColumnsOp
 from ...dialects.sm.ring_memory import MEMORY_OPS
 from ...dialects.sm.threads import ConvergeOp, RunOp, TeamOp, WarpsOp
 from ...dialects.target import WARP_THREADS, WARPGROUP_WARPS, Target
@@ -127,6 +130,7 @@ NO_PART_OF_A_KERNEL = (MatmulOp, KernelOp, *ELEMENTS, YieldOp)
 KNOWN = {
     op: frozenset(field.name for field in op._fields if type(field).__name__ == "AttributeDef")
     | (COUNTS if op._ODS_OPERAND_SEGMENTS else frozenset())
+    | (frozenset({SHARED}) if op in (CreateOp, ColumnsOp) else frozenset())
     for op in (*Tile.operations, *Pipe.operations, WarpsOp, RunOp, ConvergeOp, TeamOp, *MEMORY)
     if op not in NO_PART_OF_A_KERNEL
 }

@@ -18,6 +18,7 @@ from typing import Any
 from ...dialects.mlir import ir
 from ...dialects.mma_units import PRODUCT_SLOTS
 from ...dialects.pipe import CreateOp
+from ...dialects.shared_columns import SHARED, shared_of
 from ...dialects.sm.memory import (
     BarriersOp,
     ColumnsOp,
@@ -264,6 +265,9 @@ def _check_columns(columns: Sequence[COLUMNS], target: Target) -> None:
             if each < least:
                 rule = f"inside: {op.acc.type} must have {least} columns"
                 raise refused(op, f"{rule}, got {each} each; give it as many")
+            if shared_of(op) and not any(use.owner.name == "sm.ring" for use in op.acc.uses):
+                rule = f"apart: {SHARED} must be of a ring of one slot"
+                raise refused(op, f"{rule}, got an accumulator in no ring; drop it")
     for before, op in pairwise(sorted(columns, key=columns_of)):
         end, first = columns_of(before)[1], columns_of(op)[0]
         if first < end:
@@ -274,4 +278,4 @@ def columns_of(op: COLUMNS) -> tuple[int, int]:
     """The first column that an op takes, and the first after them."""
     if not isinstance(op, ColumnsOp):
         return op.columns
-    return op.first.value, op.first.value + op.slots.value * op.each.value
+    return op.first.value, op.end

@@ -72,6 +72,7 @@ from ..build import constant
 from ..clone import Mapping
 from ..outputs import stored_by_threads, stored_together
 from ..rings import is_operand_ring
+from ..shared_columns import in_turn, pieces_before, release_now, shared_by
 from ..shared_scales import say_shared
 from ..team import Team, by_one_lane
 from ..whole import say_whole
@@ -233,14 +234,12 @@ def _expand(kernel: KernelOp, stores: list[StagedStoreOp], target: Target) -> in
     if stored_by_threads(first):
         return expand_pieces(kernel, first, target)
     (_, n), columns = stored_tile(first), first.staging.type.tiles[0].layout.k
+    shared = shared_by(stores) if target.has_tensor_memory else 0
     with ir.InsertionPoint(first), first.location:
         made = [partial(Piece, kernel, target, store, awaited(store)) for store in stores]
         vectors = await_pieces([load for load in loads_of(stores) if load.is_vector])
         if target.has_tensor_memory:
-            loop = scf.ForOp(*(constant(bound) for bound in (0, n, columns)))
-            with ir.InsertionPoint(loop.body):
-                _pass_on(stores, made, loop.induction_variable, vectors)
-                scf.YieldOp([])
+            _loop_over_pieces(stores, made, vectors, shared)
             hand_back(first)
         else:
             for start in range(0, n, columns):
@@ -249,6 +248,27 @@ def _expand(kernel: KernelOp, stores: list[StagedStoreOp], target: Target) -> in
     for store in stores:
         store.operation.erase()
     return len(stores) * (n // columns)
+
+
+def _loop_over_pieces(
+    stores: list[StagedStoreOp],
+    pieces: list[Callable[..., Piece]],
+    vectors: Mapping,
+    shared: int,
+) -> None:
+    """One loop, or, where sums share columns with those of the next tile, one over the pieces that
+    have them, after which the sums are released, and one over the others."""
+    (_, n), columns = stored_tile(stores[0]), stores[0].staging.type.tiles[0].layout.k
+    early = pieces_before(stores, shared) * columns if shared else 0
+    for begin, end in ((0, early), (early, n)) if early else ((0, n),):
+        loop = scf.ForOp(*(constant(bound) for bound in (begin, end, columns)))
+        with ir.InsertionPoint(loop.body):
+            start = loop.induction_variable
+            at = in_turn(stores, start) if early else start
+            _pass_on(stores, pieces, at, vectors)
+            scf.YieldOp([])
+        if end == early:
+            release_now(stores)
 
 
 def _pass_on(

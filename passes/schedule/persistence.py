@@ -11,6 +11,8 @@ cluster and passes it to the other roles through a ring:
 
 Every role iterates over the same tiles in the same order. If tensor memory has room, the
 accumulator ring gets a second slot, so that the epilogue of one tile overlaps the MMAs of the next.
+Where block scales leave no room for that, the accumulators of two tiles may share columns: the
+epilogue reads these first (`dialects/shared_columns.py`).
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from ...dialects.pipe import (
     SetRegistersOp,
 )
 from ...dialects.record import record
+from ...dialects.shared_columns import SHARED
 from ...dialects.target import WARP_THREADS, Target
 from ...dialects.tile import (
     AccumulatorOp,
@@ -59,6 +62,7 @@ from ..base import (
 )
 from ..clone import Mapping, clone, is_pure, replace_in
 from ..rings import retype_ring
+from ..shared_columns import columns_to_share
 from ..tile_order import said_order
 
 OVERLAPPING_STAGES = 2
@@ -290,6 +294,10 @@ def _double_accumulators(kernel: KernelOp, target: Target) -> str:
         if not _overflow(kernel, target, first):
             retype_ring(create, OVERLAPPING_STAGES, [first])
             return f", {OVERLAPPING_STAGES} accumulators"
+        shared = columns_to_share(kernel, create.ring, target)
+        if shared:
+            create.operation.attributes[SHARED] = integer(shared)
+            return f", {OVERLAPPING_STAGES} accumulators that share {many(shared, 'column')}"
     return ""
 
 

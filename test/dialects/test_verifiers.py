@@ -10,6 +10,7 @@ SMEM_B = '!tile.smem<tensor<64x64xbf16>, "k", "none">'
 RING = f"!pipe.ring<1 : i64, [{SMEM_A}]>"
 SLOT = f"!pipe.slot<[{SMEM_A}]>"
 ACC = "!tile.acc<tensor<128x64xf32>>"
+SUMS = f"!pipe.ring<1 : i64, [{ACC}]>"
 VIEW = "memref<256x128xbf16, 1>"
 
 
@@ -120,6 +121,15 @@ CREATE = f'%r = "pipe.create"() : () -> {RING}'
         (
             kernel('%r = "pipe.create"() : () -> !pipe.ring<0 : i64, []>'),
             "pipe.create: stages must be at least 1, got 0",
+        ),
+        (
+            kernel(f'%r = "pipe.create"() {{shared_columns = 64 : i64}} : () -> {SUMS}'),
+            "pipe.create: shared_columns must be columns of the one accumulator of one slot, fewer "
+            "than all 64, got 64 : i64 of 1 slots",
+        ),
+        (
+            kernel(CREATE, acquire(SLOT), f'%o = "pipe.parity"(%s) : ({SLOT}) -> i32'),
+            f"pipe.parity: must be of an accumulator's slot, got {SLOT}",
         ),
         (
             kernel(CREATE, acquire(f"!pipe.slot<[{SMEM_B}]>")),

@@ -127,3 +127,30 @@ BLOCKWISE = [
         (PRODUCTS,),
     ),
 ]
+
+SHARED = [
+    Fault(
+        "shared-columns: an even tile is read from its first column on, which it does not share",
+        "    return arith.select(equal(odd, 1), start, last - start)\n",
+        "    return start\n",
+        (f"{NUMERICS}/scales/test_shared_columns.py",),
+    ),
+    Fault(
+        "shared-columns: sums are released a piece too early",
+        "    return -(-shared // each)\n",
+        "    return max(1, shared // each)\n",
+        (f"{NUMERICS}/scales/test_shared_columns.py", "test/passes/expand_loops"),
+    ),
+    Fault(
+        "pipes: a slot of two places always lies in the first",
+        "        return self.slot(parity if in_turn else index)\n",
+        "        return self.slot(index)\n",
+        (f"{NUMERICS}/scales/test_shared_columns.py", "test/passes/pipes_to_barriers"),
+    ),
+    Fault(
+        "rings: two slots of a ring may share columns, each of which holds a tile",
+        "{1 if shared_of(owner) else planned.value}",
+        "{ring.stages if shared_of(owner) else planned.value}",
+        ("test/passes/test_memory_plan.py",),
+    ),
+]

@@ -84,6 +84,10 @@ ROWS = {
         "sm.columns: inside: !tile.acc<tensor<128x128xf32>> must have 128 columns, got 64 each; "
         "give it as many",
     ),
+    "shared columns of one place": (
+        change("sm.columns", "slots", "1 : i64, shared_columns = 64"),
+        "sm.columns: shared_columns must be some columns of 2 slots, got 64 of 1 x 128",
+    ),
     "columns that tcgen05.alloc does not take": (
         change("sm.tensor_memory", "columns", 96),
         "sm.tensor_memory: columns must be a power of two from 32 to 512, got 96",
@@ -149,6 +153,21 @@ def test_a_plan_that_memory_cannot_hold_is_refused(name):
     found, line = refusal(PLAN, edit)
     assert found == message
     assert message.partition(":")[0] in line
+
+
+SHARE = change("sm.columns", "slots", "2 : i64, shared_columns = 64")
+
+
+def test_two_slots_of_a_ring_share_no_columns():
+    message, _ = refusal(f"{ROLES},persistence,plan-memory", SHARE)
+    assert message == "sm.ring: all parts must have 2 slots, got [1, 2]"
+
+
+def test_sums_of_no_ring_share_no_columns():
+    more = change("sm.tensor_memory", "columns", 256)
+    message, _ = refusal(f"{TILING},assign-threads,plan-memory", lambda lines: more(SHARE(lines)))
+    rule = "sm.columns: apart: shared_columns must be of a ring of one slot"
+    assert message == f"{rule}, got an accumulator in no ring; drop it"
 
 
 def test_memory_is_planned_once():

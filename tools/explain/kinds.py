@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..command_line.output import print_json
-from .scaled import accumulators, multicast, scales
+from .scaled import accumulators, multicast, scales, sums_of
 
 if TYPE_CHECKING:
     from ...compiler.schedule.problem import Schedule
@@ -131,7 +131,7 @@ def _scaled(spec: MatmulSpec, target: Target) -> Kind:
     rows = [
         [
             each.schedule.label(),
-            str(each.accumulators),
+            sums_of(each),
             str(each.waves),
             each.bound,
             f"{each.total_us:.1f}",

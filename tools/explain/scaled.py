@@ -22,7 +22,17 @@ def accumulators(chosen: ScaledEstimate, target: Target) -> str:
         return f"one accumulator of {each} columns, of a part of K; the last CTA adds up all parts"
     if chosen.accumulators > 1:
         return f"two accumulators: {needed} fit the {room}; an epilogue runs beside the next tile"
+    if chosen.shared:
+        shared = (
+            f"two accumulators that share {chosen.shared} columns: {needed} are over the {room}"
+        )
+        return f"{shared}; an epilogue reads the shared ones first, then runs beside the next tile"
     return f"one accumulator: {needed} are over the {room}; each tile waits until it is read"
+
+
+def sums_of(each: ScaledEstimate) -> str:
+    """How many accumulators of a candidate there are, and how many columns two share."""
+    return f"2, {each.shared} columns shared" if each.shared else str(each.accumulators)
 
 
 def scales(chosen: ScaledEstimate, spec: MatmulSpec) -> str:

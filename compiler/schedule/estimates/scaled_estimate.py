@@ -2,7 +2,8 @@
 
     step        the longest of MMAs, loads of A, B and scales, copies of scales to tensor memory,
                 and the chain of one slot shared by the stages
-    tile        steps; where tensor memory has one accumulator, the epilogue after them
+    tile        steps; where tensor memory has one accumulator, the epilogue after them; where two
+                share columns, the part of the epilogue that reads these
     kernel      start + first load + tiles × the longer of steps and epilogue + the last epilogue
     parts of K  waves of CTAs, each from start to the sums of its part; the last adds up all parts
 
@@ -27,6 +28,7 @@ from ..extents import expected_tiles
 from ..problem import Problem, Schedule
 from ..quantized_costs import bits_of, instructions, scale_bytes
 from ..schedule import THREADS
+from .accumulators import held_sums, late_share, shared_columns
 from .costs import (
     beside_cycles,
     computed_cycles,
@@ -42,7 +44,7 @@ from .tensor_steps import CHOSEN, mma_cycles
 ROW_BYTES = 128  # of a tile along K: the widest swizzle
 PIECE_BYTES, BUFFERS = 128, 2  # of a staged store: the widest swizzle
 AUTO_STAGES_MAX, STAGES_MAX = 8, 12  # `pipelining{stages=auto}`, and what is ever asked for
-OVERLAPPING, CTAS_OF_PAIR = 2, 2
+CTAS_OF_PAIR = 2
 
 
 @record
@@ -98,10 +100,11 @@ class ScaledSchedule:
 class ScaledEstimate:
     """The costs of a schedule: `waves` of tiles per CTA, each with cycles to multiply, to copy
     scales to tensor memory, to load A, B and scales, and to store; and the total in microseconds.
-    Tensor memory holds `accumulators`, and the scales of `places` K steps of so many columns each;
-    a K step loads `scale_bytes`. Copies by threads may take longer (`by_threads`). `dram_us` is the
-    time of DRAM alone, `clock` the clock in GHz where it is known under load. `waits` is "DRAM" or
-    "latency" where that takes longer than everything else."""
+    Tensor memory holds `accumulators`, or two that have `shared` columns, and the scales of
+    `places` K steps of so many columns each; a K step loads `scale_bytes`. Copies by threads may
+    take longer (`by_threads`). `dram_us` is the time of DRAM alone, `clock` the clock in GHz where
+    it is known under load. `waits` is "DRAM" or "latency" where that takes longer than everything
+    else."""
 
     schedule: ScaledSchedule
     accumulators: int
@@ -111,6 +114,7 @@ class ScaledEstimate:
     store: float
     total_us: float
     copy: float = 0
+    shared: int = 0
     places: int = 0
     scale_columns: int = 0
     scale_bytes: int = 0
@@ -152,20 +156,24 @@ def scaled_estimate(
     schedule: ScaledSchedule,
     sharing: int = 1,
     inputs: str = "random",
+    overlaps: bool = True,
 ) -> ScaledEstimate:
     """The estimate if `sharing` pairs share B, each loading its part by multicast; `inputs` are
-    those of `Power`."""
+    those of `Power`. Accumulators of two tiles that do not fit side by side share columns, unless
+    the kernel is another's that never `overlaps` them."""
     problem, tensor = in_bytes(spec, mma, target), tensor_figures(target)
     one = as_plain(schedule, problem)
     steps = _steps(spec, target, mma, schedule, sharing)
     ring = schedule.stages or min(AUTO_STAGES_MAX, fitting_stages(problem, mma, schedule, target))
     ring = max(1, ring)
     store = _store_cycles(spec, problem, one, target)
-    held, places = _held(target, mma, schedule)
+    held, places = held_sums(target, mma, schedule.tile, schedule.parts)
     count = problem.k_tiles(one)
     main = count * max(steps.step, steps.around / ring)
     ends = steps.before + steps.completion + store
-    each = max(main, store) if held == OVERLAPPING else main + steps.completion + store
+    shared = _shared(spec, problem, mma, schedule, target) if overlaps else 0
+    late = store * late_share(held, shared, schedule.tile[1], (one.staging or (1, 1))[0])
+    each = max(main + (steps.completion + late if late else 0), store)
     waves = -(-_tiles(spec, schedule) * schedule.parts // _at_once(schedule, sharing, target))
     cycles = tensor.cold_fill + ends + waves * each
     if schedule.parts > 1:
@@ -183,6 +191,7 @@ def scaled_estimate(
     return ScaledEstimate(
         schedule=schedule,
         accumulators=held,
+        shared=shared,
         waves=waves,
         multiply=count * steps.multiply,
         load=count * steps.load,
@@ -262,7 +271,9 @@ def _steps(
     problem = in_bytes(spec, mma, target)
     multiply = mma_cycles(problem, as_plain(schedule, problem), target)
     copy = (of_a.size_bytes + of_b.size_bytes) / chip.shared_rate
-    beside = _held(target, mma, schedule)[1] == scaled_legality.SCALE_PLACES
+    beside = (
+        held_sums(target, mma, schedule.tile, schedule.parts)[1] == scaled_legality.SCALE_PLACES
+    )
     multiplied = max(multiply, copy) if beside else multiply + copy
     heard = tensor.peer_signal if schedule.pair else 0.0
     completion = tensor.pair_latency + heard if schedule.pair else float(tensor.mma_latency)
@@ -291,14 +302,13 @@ def fitting_stages(
     return max(0, min(STAGES_MAX, room // slot))
 
 
-def _held(target: Target, mma: ScaledMma, schedule: ScaledSchedule) -> tuple[int, int]:
-    """How many accumulators tensor memory holds, and the scales of how many K steps; with parts of
-    K there is one accumulator."""
-    most = scaled_legality.SCALE_PLACES
-    for held in ((OVERLAPPING, most), (1, most))[schedule.parts > 1 :]:
-        if scaled_legality.scaled_tensor_memory(target, mma, schedule.tile, *held) is None:
-            return held
-    return 1, 1
+def _shared(
+    spec: MatmulSpec, problem: Problem, mma: ScaledMma, schedule: ScaledSchedule, target: Target
+) -> int:
+    """Columns that two tiles share; none where pieces of other operands come in their order."""
+    if schedule.parts > 1 or schedule.ahead:
+        return 0
+    return shared_columns(target, mma, schedule.tile, spec.n * problem.c_bits // 8)
 
 
 def _store_cycles(spec: MatmulSpec, problem: Problem, one: Schedule, target: Target) -> float:

@@ -3,8 +3,8 @@
 A tile is 128 rows by 128 bytes along K, so that rows have the widest swizzle. Its columns, and
 whether two CTAs share an MMA of 256 rows, are chosen. Two accumulators let the epilogue of a tile
 overlap the next one. Beside the scales of a K step they leave tensor memory for at most 224
-columns, since 2 x 256 are all of its 512. So a tile of 256 columns has one accumulator and waits
-for its epilogue.
+columns, since 2 x 256 are all of its 512. So tiles of 256 columns share some with the next tile,
+whose MMAs wait until these are read.
 
 Scales must be copied to tensor memory for each K step. If it has room for those of two K steps,
 copies overlap the MMAs of the previous step; otherwise they precede their own. Two pairs in a
@@ -58,7 +58,8 @@ RATES = {"mxf8f6f4": 2, "mxf4": 4, "mxf4nvf4": 4}
 themselves (NVIDIA RTX PRO 6000: dense fp8 and fp4)."""
 WARP_COLUMNS, WARP_STAGES_MAX = (128, 96, 64, 32), 4
 RULE = (
-    "the least estimated time; two accumulators where tensor memory holds them beside the scales; "
+    "the least estimated time; two accumulators, which share columns of tensor memory where it "
+    "cannot hold both beside the scales; "
     f"parts of K over the grid where all else takes {PART_MARGIN} times as long"
 )
 WARP_RULE = (

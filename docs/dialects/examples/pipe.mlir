@@ -73,6 +73,11 @@ func.func @pipe.other_tile() {
   return
 }
 
+func.func @pipe.parity(%slot: !pipe.slot<[!tile.acc<tensor<128x256xf32>>]>) {
+  %parity = "pipe.parity"(%slot) : (!pipe.slot<[!tile.acc<tensor<128x256xf32>>]>) -> i32
+  return
+}
+
 func.func @pipe.release(%ring: !pipe.ring<1 : i64, [!pipe.turn]>) {
   "pipe.release"(%ring) : (!pipe.ring<1 : i64, [!pipe.turn]>) -> ()
   return

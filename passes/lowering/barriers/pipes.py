@@ -20,7 +20,16 @@ from typing import Any
 
 from ....dialects import sm
 from ....dialects.mlir import arith, ir, scf
-from ....dialects.pipe import AcquireOp, CommitOp, DrainOp, ReleaseOp, SkipOp, TileOp, WaitOp
+from ....dialects.pipe import (
+    AcquireOp,
+    CommitOp,
+    DrainOp,
+    ParityOp,
+    ReleaseOp,
+    SkipOp,
+    TileOp,
+    WaitOp,
+)
 from ....dialects.sm.threads import ISSUER, LANE, WARP, WARPGROUP
 from ....dialects.sm.types import attribute_of
 from ....dialects.tile.ahead import AwaitPieceOp, LoadPieceOp
@@ -53,7 +62,7 @@ def lower_acquire(rings: Rings, op: AcquireOp) -> None:
     rings.wait(ring.empty(index), before(parity))
     if ring.kind == "accumulator":
         rings.fence("tcgen05_after")
-    slot = ring.slot(index)
+    slot = ring.place(index, parity)
     if ring.kind == "operands":
         rings.filling[slot] = full = ring.full(index)
         _announce(rings, ring, full, op)
@@ -240,9 +249,14 @@ def lower_wait(rings: Rings, op: WaitOp) -> None:
     index, parity = read(ring.read)
     rings.wait(ring.full(index), parity, ring)
     rings.fence("tcgen05_after")
-    op.slot.replace_all_uses_with(ring.slot(index))
+    op.slot.replace_all_uses_with(ring.place(index, parity))
     if rings.target.awaits_mmas:
         advance(ring.read)
+
+
+def lower_parity(_: Rings, op: ParityOp) -> None:
+    """The number of the slot's place."""
+    op.odd.replace_all_uses_with(defining_op(op.slot).index)
 
 
 def lower_release(rings: Rings, op: ReleaseOp) -> None:

@@ -11,6 +11,7 @@ from ....dialects import sm
 from ....dialects.mlir import ir
 from ....dialects.pipe import TurnType
 from ....dialects.record import record
+from ....dialects.shared_columns import shared_of
 from ....dialects.sm.memory import BarriersOp, ProductColumnsOp, ScaleColumnsOp, is_claim
 from ....dialects.sm.positions import CTA, PAIR, PEERS
 from ....dialects.sm.ring_memory import AheadRingOp, CopyRingOp, RingOp, StagingOp, TurnsOp
@@ -20,6 +21,7 @@ from ....dialects.tile import KernelOp
 from ....dialects.tile.ahead import parts_of_ring
 from ....dialects.tile_types import AccumulatorType
 from ... import build
+from ...base import defining_op
 from ...cluster import Cluster
 from ...plan import MMA_DONE, PRODUCTS_READY, cluster_of
 from ...ring_fills import gathers_alone, has_copies
@@ -78,6 +80,11 @@ class Ring:
     def empty(self, index: ir.Value) -> ir.Value:
         """The barrier that tells that it is empty."""
         return barrier_of(self.op.empty, index)
+
+    def place(self, index: ir.Value, parity: ir.Value) -> ir.Value:
+        """The slot at a position; of one slot with two places the one that has its turn."""
+        in_turn = self.kind == "accumulator" and shared_of(defining_op(self.op.memory)) > 0
+        return self.slot(parity if in_turn else index)
 
     def slot(self, index: ir.Value) -> ir.Value:
         """The slot of that index."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....dialects.mlir import ir
+from ....dialects.shared_columns import shared_of
 from ....dialects.sm.memory import (
     BarriersOp,
     ColumnsOp,
@@ -66,8 +67,9 @@ def _payload(type_: ir.Type) -> str:
 
 def _column_row(op: ColumnsOp) -> Row:
     first, slots, type_ = op.first.value, op.slots.value, op.acc.type
-    end, shape = first + slots * op.each.value, "x".join(map(str, type_.shape))
-    return f"column {first} to {end - 1}", f"{shape} {type_.element}", f"{slots}", ""
+    end, shape = op.end, "x".join(map(str, type_.shape))
+    shared = f", {shared_of(op)} columns shared" if shared_of(op) else ""
+    return f"column {first} to {end - 1}", f"{shape} {type_.element}{shared}", f"{slots}", ""
 
 
 def _product_row(op: ProductColumnsOp) -> Row:

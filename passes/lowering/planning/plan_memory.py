@@ -18,6 +18,7 @@ from ....dialects.mlir import ir
 from ....dialects.mma_units import PRODUCT_SLOTS
 from ....dialects.pipe import RingType
 from ....dialects.record import record
+from ....dialects.shared_columns import PLACES, SHARED
 from ....dialects.sm.memory import (
     BarriersOp,
     BarriersType,
@@ -211,7 +212,11 @@ def _both_barriers(placed: RingPlan, label: str) -> dict[str, ir.Value]:
 def _memory(ring: ir.Value[RingType], placed: RingPlan, allocation: ir.Value | None) -> ir.Value:
     if placed.kind == "accumulator":
         (type_,) = ring.type.tiles
-        return _columns(allocation, type_, placed.column, placed.stages, placed.slot_columns)
+        slots = PLACES if placed.shared else placed.stages
+        acc = _columns(allocation, type_, placed.column, slots, placed.slot_columns)
+        if placed.shared:
+            defining_op(acc).operation.attributes[SHARED] = integer(placed.shared)
+        return acc
     offsets, slots = integers(list(placed.tiles)), integer(placed.stages)
     return SlotMemoryOp(offsets=offsets, slots=slots, memory=ring.type.slot).memory
 

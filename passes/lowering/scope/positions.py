@@ -133,7 +133,7 @@ def lower_tile(_: Scope, op: TileOp) -> ir.Value:
     ring, index = slot_of(op)
     memory = defining_op(ring.memory)
     if isinstance(op.tile.type, AccumulatorType):
-        column = build.as_value(index * memory.each.value + memory.first.value)
+        column = build.as_value(index * memory.apart + memory.first.value)
         return lowered_as([lowered(memory.memory), column], op.tile.type)
     first, pitch = integers_of(memory.offsets)[op.index.value], op.tile.type.layout.slot_bytes
     return lowered_as(build.as_value(index * pitch + first), op.tile.type)
