@@ -25,10 +25,13 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 from fault import Fault
 from faults import FAULTS
@@ -51,6 +54,7 @@ exchanged stand in the files beside this one.
 | planted in | fault | first test that fails |
 |---|---|---|"""
 ROW = re.compile(r"^\| `([^`]+)` \| (.*) \| (?:`(.+)`|\*\*none\*\*) \|$", re.MULTILINE)
+CACHE = "cache"
 NO_SUCH_TEST = 4
 """Exit status of pytest for a test that there is none of."""
 NO_END = f"no end within {LIMIT_S} s"
@@ -112,7 +116,7 @@ def plant(fault: Fault, copy: Path) -> Path:
 def environment(copy: Path) -> dict[str, str]:
     """Imports come from the copy, compiled kernels from nowhere; one thread for each process."""
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    cache = str(copy.parent / "cache")
+    cache = str(copy.parent / CACHE)
     return {**os.environ, **one, "PYTHONPATH": str(copy), "TILEWRIGHT_CACHE": cache}
 
 
@@ -164,25 +168,37 @@ def check_imports(copy: Path) -> None:
         raise RuntimeError(f"tilewright is imported from elsewhere: {done.stdout} {done.stderr}")
 
 
-def in_a_copy(tree: Path, work: Callable[[Path], Outcome]) -> Outcome:
-    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
-        copy = copy_of(tree, Path(folder))
-        check_imports(copy)
-        return work(copy)
+class Copies:
+    """Copies of a tree in a folder, each of which serves one fault after another."""
+
+    def __init__(self, tree: Path, folder: Path):
+        self.tree, self._folder = tree, folder
+        self._numbers, self._free = count(), SimpleQueue[Path]()
+
+    @contextmanager
+    def one(self) -> Iterator[Path]:
+        """A copy for some time; where something fails, nobody takes it again."""
+        try:
+            copy = self._free.get_nowait()
+        except Empty:
+            place = self._folder / str(next(self._numbers))
+            place.mkdir()
+            copy = copy_of(self.tree, place)
+            check_imports(copy)
+        yield copy
+        shutil.rmtree(copy.parent / CACHE, ignore_errors=True)
+        self._free.put(copy)
 
 
-def try_fault(fault: Fault, tree: Path, listed: str | None = None) -> Outcome:
+def try_fault(fault: Fault, copies: Copies, listed: str | None = None) -> Outcome:
     """Plant one fault, run the test `listed` for it and then its tests, and say at once what came
     of it."""
-
-    def work(copy: Path) -> Outcome:
-        plant(fault, copy)
-        found = run_tests(copy, [listed], may_lack=True) if listed else None
-        if found and found.caught_by:
-            return found
-        return run_tests(copy, [test for test in fault.tests if (copy / test).exists()])
-
-    outcome = in_a_copy(tree, work)
+    with copies.one() as copy:
+        path = plant(fault, copy)
+        outcome = run_tests(copy, [listed], may_lack=True) if listed else None
+        if outcome is None or outcome.caught_by is None:
+            outcome = run_tests(copy, [test for test in fault.tests if (copy / test).exists()])
+        shutil.copy2(copies.tree / path.relative_to(copy), path)  # with its time, as compiled code
     verdict = f"caught by {outcome.caught_by}" if outcome.caught_by else "MISSED"
     print(f"{outcome.seconds:6.0f} s  {fault.what}: {verdict}", flush=True)
     return outcome
@@ -219,12 +235,13 @@ def text_of(page: Path) -> str:
     return page.read_text(encoding="utf-8") if page.exists() else ""
 
 
-def passes_without_faults(outcomes: dict[Fault, Outcome], tree: Path) -> bool:
+def passes_without_faults(outcomes: dict[Fault, Outcome], copies: Copies) -> bool:
     """Whether every test that found something passes on the tree as it is."""
     tests = {outcome.caught_by for outcome in outcomes.values()} - {None, NO_END}
     if not tests:
         return True
-    outcome = in_a_copy(tree, lambda copy: run_tests(copy, sorted(tests)))
+    with copies.one() as copy:
+        outcome = run_tests(copy, sorted(tests))
     print(f"without a fault: {outcome.caught_by or 'all of these tests pass'}", flush=True)
     return outcome.caught_by is None
 
@@ -251,16 +268,27 @@ def main() -> int:
     if options.unlisted:
         listed = rows_of(text_of(options.write))
         faults = [each for each in FAULTS if (homes[each].as_posix(), each.what) not in listed]
+    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
+        return tried(faults, Copies(tree, Path(folder)), options, homes)
+
+
+def tried(
+    faults: Sequence[Fault],
+    copies: Copies,
+    options: argparse.Namespace,
+    homes: dict[Fault, Path],
+) -> int:
+    """Try faults as the options say, and return the exit status."""
+    listed = finders_of(text_of(copies.tree / PAGE))
     with ThreadPoolExecutor(options.processes) as pool:
-        listed = finders_of(text_of(tree / PAGE))
-        outcomes = pool.map(lambda fault: try_fault(fault, tree, listed.get(fault.what)), faults)
+        outcomes = pool.map(lambda fault: try_fault(fault, copies, listed.get(fault.what)), faults)
         found = dict(zip(faults, outcomes, strict=True))
     missed = [fault.what for fault, outcome in found.items() if outcome.caught_by is None]
     print(f"{len(found) - len(missed)} of {len(found)} caught; missed: {missed or 'none'}")
     if options.write:
         page = table(found, text_of(options.write), homes)
         options.write.write_text(page, encoding="utf-8")
-    return int(bool(missed) or not passes_without_faults(found, tree))
+    return int(bool(missed) or not passes_without_faults(found, copies))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The planted faults of `run.py` still fit the sources; whether tests find them is seen there."""
 
+import shutil
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -69,15 +70,16 @@ def test_a_page_keeps_the_rows_of_faults_that_did_not_run(homes):
 
 
 def test_the_test_that_the_page_names_runs_first_and_where_it_passes_those_of_the_fault(
-    monkeypatch,
+    monkeypatch, tmp_path
 ):
     """A test that there is no more counts as passed."""
-    fault, ran = FAULTS[0], []
+    fault, ran, planted = FAULTS[0], [], set()
 
     def failing(*names):
         def run(command, **_):
             tests = command[command.index("no:cacheprovider") + 1 :]
             ran.append(tests)
+            planted.add(fault.old not in (copy / home).read_text())
             bad = [each for each in tests if each in names]
             return SimpleNamespace(
                 returncode=1 if bad else 4 if "gone" in tests[0] else 0,
@@ -87,8 +89,16 @@ def test_the_test_that_the_page_names_runs_first_and_where_it_passes_those_of_th
 
         return run
 
-    monkeypatch.setattr(run, "in_a_copy", lambda tree, work: work(tree))
-    monkeypatch.setattr(run, "plant", lambda *_: None)
+    home = next(path for path, text in texts_of(TREE).items() if fault.old in text)
+    tree, copy = tmp_path / "tree", tmp_path / "copy" / "tree"
+    for place in (tree, copy):
+        (place / home).parent.mkdir(parents=True)
+        shutil.copy2(TREE / home, place / home)
+    (copy / fault.tests[0]).parent.mkdir(parents=True, exist_ok=True)
+    (copy / fault.tests[0]).touch()
+    monkeypatch.setattr(run, "copy_of", lambda *_: copy)
+    monkeypatch.setattr(run, "check_imports", lambda _: None)
+    copies = run.Copies(tree, tmp_path)
     for failing_tests, listed, expected, count in (
         (("t.py::a[x|y]",), "t.py::a[x|y]", "t.py::a[x|y]", 1),
         (fault.tests[:1], "t.py::a[x|y]", fault.tests[0], 2),
@@ -97,8 +107,10 @@ def test_the_test_that_the_page_names_runs_first_and_where_it_passes_those_of_th
     ):
         monkeypatch.setattr(run.subprocess, "run", failing(*failing_tests))
         ran.clear()
-        assert try_fault(fault, TREE, listed).caught_by == expected
+        assert try_fault(fault, copies, listed).caught_by == expected
         assert len(ran) == count
+        assert planted == {True}, "tests run with the fault"
+        assert (copy / home).read_text() == (TREE / home).read_text(), "and the next ones without"
 
 
 def test_every_fault_names_tests_that_there_are():
