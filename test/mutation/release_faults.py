@@ -6,7 +6,33 @@ from fault import Fault
 
 RACES = ("test/emulator/races", "test/bugs")
 
+IDLE = ("test/emulator/races/test_idle_reads.py",)
 RELEASES = [
+    Fault(
+        "idle-reads: a value that is used later stays excused",
+        "        if executing is warp and any_of(mask & lanes):\n            raise trap\n",
+        "",
+        IDLE,
+    ),
+    Fault(
+        "idle-reads: a value that was used before is excused",
+        "        if any(self._is_used(warp, sink, lanes) for sink in sinks):\n"
+        "            return False\n",
+        "",
+        IDLE,
+    ),
+    Fault(
+        "idle-reads: what a value decides is no use of it",
+        "            if flow_of(program, pc).guard in reached:\n                return None\n",
+        "",
+        IDLE,
+    ),
+    Fault(
+        "idle-reads: a guard is what it is now",
+        "    if looped or any(_writers(program, slot) > 1 for slot in fixed):\n",
+        "    if looped:\n",
+        IDLE,
+    ),
     Fault(
         "lane-times: a release by one lane covers what the others did",
         "    return lanes_apart(warp, lone)\n",

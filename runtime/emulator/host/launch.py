@@ -159,7 +159,7 @@ class Launch(StateBag):
         self.engines = Engines(self)
         self.current_warp: Warp | None = None
         self.names = Names()
-        self.code = program.code
+        self.code = list(program.code)
         self.recalls, self.traces = program.recalls, program.traces
         self.stretches, self.begun = program.stretches, dict[int, int]()
         self.observers: list[Observer] = []

@@ -34,7 +34,6 @@ class Delays:
         self.held: dict[Warp, float] = {}
         self._asked: set[Warp] = set()
         self.resume_at = float("inf")
-        launch.code = list(launch.code)
         for pc in chosen:
             step, *guard = launch.code[pc]
             launch.code[pc] = (self._delaying(step), *guard)

@@ -37,6 +37,17 @@ class Actors:
         """What a warp knows."""
         return self._clocks[warp]
 
+    def warp_of(self, domain: int, component: int) -> Warp | None:
+        """The warp of a CTA that has not exited whose accesses are those of a component."""
+        return next(
+            (
+                warp
+                for warp, clock in self._clocks.items()
+                if clock.own == component and clock.domain.number == domain
+            ),
+            None,
+        )
+
     def known(self, warp: Warp, lanes: Lanes = None) -> Known:
         """What the lanes of a warp know that access memory or execute an instruction."""
         known = self._clocks[warp].known

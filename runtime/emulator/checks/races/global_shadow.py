@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 import numpy as np
 
 from ...errors import Trap
+from ...machine.memory import Region
 from ...truth import any_of
 from .actor import LINE_BITS, Actor
 from .clock import ASYNC_GLOBAL, KNOWN, OVER, Domain
 from .compared import Compared
 from .earlier_writes import EarlierWrites
 from .grains import Cells, Grains, bytes_of
+from .idle_reads import IdleReads
 from .lane_times import uncovered
 from .lanes_of_bytes import lane_of_each, note_lanes
 from .order import (
@@ -34,8 +34,9 @@ class GlobalShadow:
     Of reads, and of strong writes, the last ones of two agents are kept for each byte.
     """
 
-    def __init__(self, size: int, domains: list[Domain], name: str):
-        self._size, self._domains, self._name = size, domains, name
+    def __init__(self, region: Region, domains: list[Domain], idle: IdleReads):
+        size = len(region.data)
+        self._size, self._domains, self._name, self._idle = size, domains, region.name, idle
         self._writes: Grains | None = None
         self._earlier = EarlierWrites(size)
         self._lanes = np.zeros(size, np.uint8)
@@ -137,14 +138,34 @@ class GlobalShadow:
         who, when, *known = marks.fine(*cells)
         lanes = Lanes(known[0] if known else self._lanes[bytes_of(*cells)], self._domains)
         for flags in conflicts(who, when, actor, kind, lanes):
-            bad = harmful(flags, same)
-            if bad is not None:
-                at, mark = int(bytes_of(*cells)[bad]), (int(who[bad]), int(when[bad]))
-                self._refuse(at, past, mark, actor, what)
+            bad, left = harmful(flags, same), flags
+            while bad is not None:
+                mark = int(who[bad]), int(when[bad])
+                alike = left & (who == mark[0]) & (when == mark[1])
+                offsets = bytes_of(*cells)
+                trap = self._refusal(int(offsets[bad]), past, mark, actor, what)
+                reads = what.startswith("the read"), past == "read"
+                if not self._is_idle(trap, reads, mark, actor, offsets[alike]):
+                    raise trap
+                left = left & ~alike
+                bad = harmful(left, same)
 
-    def _refuse(
-        self, at: int, past: str, mark: tuple[int, int], actor: Actor, what: str
-    ) -> NoReturn:
+    def _is_idle(
+        self,
+        trap: Trap,
+        reads: tuple[bool, bool],
+        mark: tuple[int, int],
+        actor: Actor,
+        offsets: np.ndarray,
+    ) -> bool:
+        """Whether one of the two accesses is an ordinary read whose value is not used. reads:
+        whether the access now is a read, and the one before."""
+        now, before = reads[0] and not actor.strong, reads[1] and mark[0] > 0
+        if actor.asynchronous or not (now or before):
+            return False
+        return self._idle.excuses(trap, None if now else mark, offsets)
+
+    def _refusal(self, at: int, past: str, mark: tuple[int, int], actor: Actor, what: str) -> Trap:
         who, (_, line) = abs(mark[0]), split_when(mark[1])
         cluster, component = who >> CLUSTER_SHIFT, who & COMPONENT_MASK
         other = f"the {past} by {self._domains[cluster].name(component)} (ptx:{line})"
@@ -154,4 +175,4 @@ class GlobalShadow:
         lane = 0 if past == "read" else int(self._lanes[at])
         lanes = self._domains[cluster].lanes.get(component)
         event = Past(actor, component, mark[1], cluster, lanes, lane)
-        raise event.refusal(what, place, other, ASYNC_GLOBAL)
+        return event.refusal(what, place, other, ASYNC_GLOBAL)

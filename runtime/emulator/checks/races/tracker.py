@@ -41,6 +41,7 @@ from .clock import (
 from .exits import ARRIVAL, check_exit, note
 from .freed_pairs import check_freed, check_permit, note_taken
 from .global_shadow import GlobalShadow
+from .idle_reads import IdleReads
 from .lane_times import lanes_apart, releasing
 from .late_inits import LateInits
 from .meetings import Meetings
@@ -128,7 +129,7 @@ class Races(Meetings, Listener):
         watchers = {}
         for region in self._launch.global_memory.regions:
             if region.writable:
-                shadow = GlobalShadow(len(region.data), self._domains, region.name)
+                shadow = GlobalShadow(region, self._domains, IdleReads(self, self._launch, region))
                 watchers[region] = Accesses(self, self._launch, shadow)
                 region.watch(watchers[region])
         self._await_grids(self._launch.arrays.awaited_regions(), watchers)
