@@ -37,6 +37,8 @@ def test_every_order_of_letters_gives_what_torch_gives(left, right, out):
         "mk,nk",
         "mk,mk->mk",
         "mm,mk->mk",
+        "mk,nkk->mn",
+        "mmk,nk->mn",
         "...k,nk->...n",
         "mk,nl->mn",
         "mk->km",

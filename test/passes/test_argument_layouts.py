@@ -137,3 +137,12 @@ def test_the_chosen_schedule_takes_a_second_b_that_tma_can_not_address():
     source = dual(2048, 2048, 1024, 1024, 1025)
     compiled = compile_matmul(source, target="sm_100a", until="mlir")
     assert "clustering{shape=2x1 pair=true}" in compiled.pipeline
+
+
+@pytest.mark.parametrize(("sizes", "strides"), [
+    ({"dynamic_m": True}, "[40, 1]"),
+    ({"dynamic_m": True, "batch": 2, "dynamic_batch": True}, "[?, 40, 1]"),
+])  # fmt: skip
+def test_the_step_between_matrices_alone_is_open_with_the_rows(sizes, strides):
+    spec = MatmulSpec(8, 16, 32, lda=40, **sizes)
+    assert f"buffer_layout = strided<{strides}>}}, %b" in spec.mlir_text()

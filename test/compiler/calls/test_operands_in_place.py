@@ -43,6 +43,7 @@ def strides_taken():
         ((4, 6), (-6, 1), None),
         ((3, 4, 6), (0, 6, 1), None),
         ((3, 4, 6), (5, 18, 1), None),
+        ((3, 4, 6), (23, 6, 1), None),  # the last element of a matrix is the first of the next
         ((3, 4, 8), (8, 24, 1), Placement(1, 24, 8)),
         ((3, 4, 8), (8, 20, 1), None),  # of three matrices in 20 columns the last one hangs over
     ],
