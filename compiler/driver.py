@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..dialects.context import lent_context, one_thread_at_a_time
 from ..dialects.errors import CompileError, OptionError
@@ -95,11 +95,14 @@ def compile_matmul(
 
     chosen = replaceable or pipeline is preset is None
 
+    how: dict[str, Any] = {"preset": preset, "stop_after": stop_after, "observer": observer}
+    how |= {"allow_spills": allow_spills, "until": until, "origins": origins}
+    how |= {"math": math, "rows": rows}
+
     def compiled_by(passes: str | None) -> Compiled:
-        how = preset, stop_after, observer, allow_spills, until, origins, math, rows
         later = LaterChecks()
         with blamed_on(source), later.before_errors():
-            return _compile(source, target, passes, *how, later if chosen else None)
+            return _compile(source, target, passes, **how, later=later if chosen else None)
 
     try:
         return compiled_by(pipeline)
@@ -182,6 +185,7 @@ def _compile(
     source: MatmulSpec | LinalgText,
     target: str | None,
     pipeline: str | None,
+    *,
     preset: str | None,
     stop_after: str | None,
     observer: Callable[[PassEvent], None] | None,

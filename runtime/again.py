@@ -74,6 +74,7 @@ class Again:
         self,
         launch: Callable[..., tuple[Any, ...]],
         function: Any,
+        *,
         launches: Mapping[tuple[Any, ...], Known],
         failed: Callable[[int, Known], None],
         recognizes: Callable[..., bool],
