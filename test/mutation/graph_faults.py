@@ -173,4 +173,10 @@ TRACED = [
         "    places",
         ("test/runtime/test_called_kernels.py",),
     ),
+    Fault(
+        "traced: a product in a graph has a type whatever its operands are of",
+        "    dtype = check_types(str(a.dtype), str(b.dtype), out_dtype)\n",
+        "    dtype = out_dtype or check_types(str(a.dtype), str(a.dtype))\n",
+        ("test/compiler/calls/test_matmul_on_first_use.py",),
+    ),
 ]

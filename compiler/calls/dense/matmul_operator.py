@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import library
 
-from ....dialects.dtypes import DTYPES
 from ....dialects.errors import OptionError
 from ....runtime.element_types import torch_dtype
 from ....runtime.tracing import is_traced, is_transformed, is_watched
@@ -33,7 +32,7 @@ from ..kernels.lookup import (
     settled,
 )
 from ..operands.leading_dims import has_leading_dims, is_stack, rows_of, stacks_of
-from ..operands.operands import operand_type, result_shape
+from ..operands.operands import check_types, result_shape
 from ..operators.direct_calls import tell_inductor
 from ..operators.flops import count_flops, of_rows
 
@@ -68,7 +67,7 @@ def _(a: torch.Tensor, b: torch.Tensor, *how: str) -> torch.Tensor:
 def _(a: torch.Tensor, b: torch.Tensor, out_dtype: str, *_how: str) -> torch.Tensor:
     tell_inductor(product_operator)
     shape = result_shape(a.shape, b.shape)
-    dtype = out_dtype or DTYPES[operand_type("a", str(a.dtype))].result
+    dtype = check_types(str(a.dtype), str(b.dtype), out_dtype)
     return a.new_empty(shape, dtype=torch_dtype(dtype))
 
 

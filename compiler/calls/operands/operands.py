@@ -215,6 +215,15 @@ def operand_type(name: str, dtype: str) -> str:
     return OPERANDS[dtype]
 
 
+def check_types(a: str, b: str, out_dtype: str = "") -> str:
+    """The type of a product of operands that torch calls so; OptionError where there is none, as
+    when a kernel is compiled, for calls that launch nothing."""
+    left, right = (
+        Operand((128, 128), (128, 1), operand_type(*each)) for each in (("a", a), ("b", b))
+    )
+    return spec_of(left, right, out_dtype).c_dtype
+
+
 def result_type(dtype: Any) -> str:
     """A dtype as a manifest names it; "" for None."""
     text = "" if dtype is None else str(dtype)

@@ -11,7 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tilewright import matmul
 from tilewright.compiler.calls.kernels import lookup
-from tilewright.dialects.errors import CompileError
+from tilewright.dialects.errors import CompileError, OptionError
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 GENERATOR = torch.Generator().manual_seed(11)
@@ -162,6 +162,16 @@ def test_fake_tensors_get_the_operators_fake():
     with FakeTensorMode() as mode:
         c = matmul(mode.from_tensor(a), mode.from_tensor(b), out_dtype="f32")
     assert (tuple(c.shape), c.dtype) == ((40, 56), torch.float32)
+
+
+@pytest.mark.parametrize(("other", "out_dtype", "rule"), [
+    (torch.float16, None, "a_dtype and b_dtype must be one type, got bf16 and f16"),
+    (torch.bfloat16, torch.int32, "c_dtype must be one of bf16, .* for sums in f32, got s32"),
+])  # fmt: skip
+def test_types_that_no_kernel_multiplies_are_refused_in_a_graph_too(other, out_dtype, rule):
+    with FakeTensorMode() as mode, pytest.raises(OptionError, match=rule):
+        a, b = (mode.from_tensor(random(40, 72).to(each)) for each in (torch.bfloat16, other))
+        matmul(a, b, out_dtype=out_dtype)
 
 
 def test_threads_may_compile_at_the_same_time(monkeypatch):
