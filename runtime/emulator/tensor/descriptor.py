@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from ..errors import Trap
 from ..machine import swizzle
+from ..machine.events import Listener
 from ..machine.swizzle import Swizzle
 
 SWIZZLE_CODES: dict[int, Swizzle] = {
@@ -45,6 +46,19 @@ class SharedDescriptor:
     swizzle: Swizzle
 
 
+_VERSION = "bits 46-48 must be 0b001, got 0b"
+
+
+def shared_operand(word: int, events: Listener) -> SharedDescriptor:
+    """The same as `decode_shared`, as a thread gives it. JAX's Mosaic leaves bit 46 out, with which
+    GPUs multiply as well."""
+    descriptor = decode_shared(word)
+    if not _field(word, 46, 3):
+        text = f"shared-memory descriptor 0x{word:016x}: {_VERSION}000"
+        events.departed("descriptor", "descriptor-version", text)
+    return descriptor
+
+
 @lru_cache(maxsize=4096)
 def decode_shared(word: int) -> SharedDescriptor:
     """Decode and validate a 64-bit shared-memory matrix descriptor.
@@ -64,8 +78,8 @@ def decode_shared(word: int) -> SharedDescriptor:
 
 
 def _check_shared_constants(word: int, where: str) -> None:
-    if _field(word, 46, 3) != 1:
-        raise _refuse(f"{where}: bits 46-48 must be 0b001, got 0b{_field(word, 46, 3):03b}")
+    if _field(word, 46, 3) > 1:
+        raise _refuse(f"{where}: {_VERSION}{_field(word, 46, 3):03b}")
     for low, bits in ((14, 2), (30, 2), (53, 8)):
         if _field(word, low, bits):
             span = f"{low}-{low + bits - 1}"

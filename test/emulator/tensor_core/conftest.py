@@ -169,10 +169,11 @@ def product(a, b) -> np.ndarray:
 
 
 def run(body: str, image: bytes, out: np.ndarray, adesc=0, bdesc=0, idesc=0, *, threads=128,
-        columns=512, seed=0):  # fmt: skip
+        columns=512, seed=0, check="full"):  # fmt: skip
     padded = np.frombuffer(bytes(image) + bytes(-len(image) % 2048), np.uint8)
     return launch(kernel(body, columns), "k", grid=1, block=threads, shared_bytes=SHARED_BYTES,
-                  params=[padded, len(padded), out, adesc, bdesc, idesc], seed=seed)  # fmt: skip
+                  params=[padded, len(padded), out, adesc, bdesc, idesc], seed=seed,
+                  check=check)  # fmt: skip
 
 
 def read_d(out: np.ndarray, m: int, n: int) -> np.ndarray:

@@ -58,6 +58,21 @@ def test_k_steps_accumulate_in_issue_order(tc, seed):
     np.testing.assert_array_equal(tc.read_d(out, 128, 32).view(np.float32), tc.product(a, b))
 
 
+@pytest.mark.parametrize("operand", [0, 1])
+def test_a_descriptor_without_its_version_multiplies_where_libraries_are_run(tc, operand):
+    """JAX's Mosaic writes it so."""
+    a, b, image, *words = tc.accumulating_case()
+    words[operand] &= ~(1 << 46)
+    load, out = tc.dump_d(128, 32)
+    body = tc.FALSE + tc.mma("f16") + tc.DONE + load
+    with pytest.raises(Trap, match="bits 46-48 must be 0b001, got 0b000; with check=shipped"):
+        tc.run(body, image, out, *words)
+    report = tc.run(body, image, out, *words, check="shipped")
+    expected = tc.product(a[:, :16], b[:, :16])
+    np.testing.assert_array_equal(tc.read_d(out, 128, 32).view(np.float32), expected)
+    assert [warning.category for warning in report.warnings] == ["descriptor-version"]
+
+
 @pytest.mark.parametrize(("negate_a", "negate_b", "sign"), [(1, 0, -1), (0, 1, -1), (1, 1, 1)])
 def test_negate_bits_change_the_sign_of_the_product(tc, negate_a, negate_b, sign):
     a, b, image, adesc, bdesc, word = tc.accumulating_case()

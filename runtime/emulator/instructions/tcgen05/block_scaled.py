@@ -14,6 +14,7 @@ import numpy as np
 
 from ...errors import Trap
 from ...interface import Cta, Warp
+from ...machine.events import Listener
 from ...ptx import syntax
 from ...ptx.decode import Decoded
 from ...ptx.registry import Step, instruction
@@ -25,7 +26,7 @@ from ...tensor.block_scale import (
     factor_columns,
     scale_factors,
 )
-from ...tensor.descriptor import SharedDescriptor, decode_shared
+from ...tensor.descriptor import SharedDescriptor, shared_operand
 from ...tensor.tensor_core import Block
 from ...tensor.tensor_engine import pair_of, tensor_engine
 from ...tensor.tensor_memory import split_address
@@ -218,12 +219,13 @@ def bind_scaled(
 ) -> ScaledMultiply:
     word = int(reads.descriptor(warp)[lane])
     descriptor, scaling = decode_scaled(word, *form, sparse)
+    events = warp.launch.events
     return make(
         ctas=pair_of(warp.cta, form[2]),
         descriptor=descriptor,
         d=Place(*split_address(int(reads.d(warp)[lane]))),
-        a=_operand_a(int(reads.a(warp)[lane]), reads.a_in_tensor_memory),
-        b=decode_shared(int(reads.b(warp)[lane])),
+        a=_operand_a(int(reads.a(warp)[lane]), reads.a_in_tensor_memory, events),
+        b=shared_operand(int(reads.b(warp)[lane]), events),
         add=bool(reads.enable(warp)[lane]),
         scale=0,
         disabled=None,
@@ -235,8 +237,8 @@ def bind_scaled(
     )
 
 
-def _operand_a(value: int, in_tensor_memory: bool) -> SharedDescriptor | Place:
-    return Place(*split_address(value)) if in_tensor_memory else decode_shared(value)
+def _operand_a(value: int, in_tensor_memory: bool, events: Listener) -> SharedDescriptor | Place:
+    return Place(*split_address(value)) if in_tensor_memory else shared_operand(value, events)
 
 
 def _factor_column(address: int, name: str) -> int:

@@ -15,7 +15,7 @@ from ...machine.engine import EngineOp, Move, Moves
 from ...machine.shared_access import WORD, count_event, read_partly_written_words
 from ...ptx.decode import Decoded
 from ...ptx.registry import Step, instruction
-from ...tensor.descriptor import SharedDescriptor, decode_shared
+from ...tensor.descriptor import SharedDescriptor, shared_operand
 from ...tensor.element_formats import to_containers
 from ...tensor.shared_operands import read_padded_words
 from ...tensor.spans import Access, Claim, Span
@@ -83,7 +83,7 @@ def build_cp(ins: Decoded) -> Step:
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         lane = one_lane(mask, "tcgen05.cp")
-        descriptor = decode_shared(int(source(warp)[lane]))
+        descriptor = shared_operand(int(source(warp)[lane]), warp.launch.events)
         to = split_address(int(address(warp)[lane]))
         _submit(warp, lane, Copy(pair_of(warp.cta, group), shape, descriptor, *to, bits))
 

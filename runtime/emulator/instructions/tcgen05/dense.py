@@ -21,7 +21,7 @@ from ...ptx import syntax
 from ...ptx.decode import Decoded
 from ...ptx.lane_forms import address_of, note_lane_form, predicate_of, value_of
 from ...ptx.registry import Step, instruction
-from ...tensor.descriptor import KINDS, decode_instruction, decode_shared
+from ...tensor.descriptor import KINDS, decode_instruction, shared_operand
 from ...tensor.spans import Access, Claim, Span
 from ...tensor.tensor_engine import pair_of, tensor_engine, track
 from ...tensor.tensor_memory import LANES, split_address
@@ -206,13 +206,13 @@ def _made(
     make: Callable[..., Operation],
 ) -> Operation:
     word, a, b, d, add = values
-    descriptor = decode_instruction(word, *form)
+    descriptor, events = decode_instruction(word, *form), warp.launch.events
     return make(
         ctas=pair_of(warp.cta, form[1]),
         descriptor=descriptor,
         d=Place(*split_address(d)),
-        a=Place(*split_address(a)) if operands.a_in_tensor_memory else decode_shared(a),
-        b=decode_shared(b),
+        a=Place(*split_address(a)) if operands.a_in_tensor_memory else shared_operand(a, events),
+        b=shared_operand(b, events),
         add=bool(add),
         scale=operands.scale,
         disabled=_disabled_lanes(operands, warp, lane, form[1]),
