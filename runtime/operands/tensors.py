@@ -156,6 +156,9 @@ def _as_raw(declared: Mapping[str, Any], value: Any) -> tuple[np.ndarray, int]:
         return _torch_as_raw(declared, value)
     if not isinstance(value, np.ndarray):
         return _foreign_as_raw(declared, value)
+    if isinstance(value, np.ma.MaskedArray):
+        rule = f"tensor '{declared['name']}': must have no mask, got a masked array"
+        raise LaunchError(f"{rule}; fill it")
     if not value.dtype.isnative or value.dtype.name not in NUMPY_NAMES[declared["dtype"]]:
         refuse_type(declared, f"numpy {value.dtype}")
     return value.view(RAW_DTYPES[value.itemsize]), offset_bytes(value)

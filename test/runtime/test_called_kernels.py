@@ -284,6 +284,15 @@ def test_an_array_in_the_other_byte_order_is_refused(kernel):
     assert str(refused.value) == f"tensor 'c': {wanted}, got numpy {other}"
 
 
+@pytest.mark.parametrize("place", ["a", "out"])
+def test_a_mask_is_refused_and_not_passed_over(kernel, place):
+    a, b = (tensor.float().numpy().astype(ml_dtypes.bfloat16) for tensor in inputs())
+    given = {"a": a, "out": np.zeros((6, 4), np.float32)}
+    given[place] = np.ma.array(given[place], mask=True)
+    with pytest.raises(LaunchError, match=r"tensor '[ac]': must have no mask, got a masked array"):
+        kernel(given["a"], b, out=given["out"])
+
+
 def test_an_output_that_does_not_fit_is_refused(kernel):
     with pytest.raises(LaunchError, match=r"^tensor 'c': shape must be \[6, 4\], got \[4, 6\]"):
         kernel(*inputs(), out=torch.zeros(4, 6))
