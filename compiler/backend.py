@@ -27,6 +27,8 @@ from .llvm_floats import in_older_syntax
 from .ptxas_ahead import INPUT, PtxasAhead, started
 
 Result = TypeVar("Result")
+OPTIMIZER_LEVEL, BACK_END_LEVEL = 1, 3
+"""LLVM's, each of 0 to 3: ptxas does again what higher ones do (docs/decisions.md)."""
 TRIPLE = "nvptx64-nvidia-cuda"
 PTXAS_VARIABLE = "TILEWRIGHT_PTXAS"
 SECONDS_VARIABLE = "TILEWRIGHT_PTXAS_SECONDS"
@@ -78,35 +80,40 @@ def emit_ptx(
     *,
     chip: str = "sm_100a",
     ptx_feature: str = "+ptx88",
-    opt_level: int = 3,
     meanwhile: Callable[[], None] | None = None,
 ) -> str:
     """Optimise LLVM IR text and return the PTX that LLVM's NVPTX back end emits for `chip`.
 
-    `opt_level` (0..3) is LLVM's speed level; `meanwhile` is called while the optimizer runs. Raises
-    CompileError when LLVM refuses the IR.
+    `meanwhile` is called while the optimizer runs. Raises CompileError when LLVM refuses the IR.
     """
     llvm = _llvm()
     module = _parse(llvm, llvm_ir)
     machine = llvm.Target.from_triple(TRIPLE).create_target_machine(
-        cpu=chip, features=ptx_feature, opt=opt_level
+        cpu=chip, features=ptx_feature, opt=BACK_END_LEVEL
     )
     module.triple = TRIPLE
     module.data_layout = str(machine.target_data)
-    _optimize(llvm, module, machine, opt_level, meanwhile)
+    _optimize(llvm, module, machine, meanwhile)
     return machine.emit_assembly(module)
 
 
-def _optimize(llvm, module, machine, opt_level: int, meanwhile: Callable[[], None] | None) -> None:
-    options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
+def _optimize(llvm, module, machine, meanwhile: Callable[[], None] | None) -> None:
+    """Simplify each function. A module has one, so that what looks at all of them finds nothing."""
+    options = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZER_LEVEL)
     options.loop_unrolling = False  # the lowering unrolls what pays; the rest only costs registers
     builder = llvm.create_pass_builder(machine, options)
-    manager = builder.getModulePassManager()
+    manager = builder.getFunctionPassManager()
+
+    def run() -> None:
+        for function in module.functions:
+            if not function.is_declaration:
+                manager.run(function, builder)
+
     try:
         if meanwhile is None:
-            manager.run(module, builder)
+            run()
         else:
-            beside(functools.partial(manager.run, module, builder), meanwhile)
+            beside(run, meanwhile)
     finally:
         _free(manager)
 

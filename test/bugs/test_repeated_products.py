@@ -70,10 +70,10 @@ SUMS = tuple(f"%sums0_{number}" for number in range(16))
 def again_behind(lines: list[str], found: list[int], before: str) -> str:
     """Every product of a step along K once more, as sums that go on, behind other instructions."""
     whole = re.sub(
-        r"(%rd\d+, %rd\d+, )%p\d+", r"\1%p14", "\n".join(lines[found[0] : found[-1] + 1])
+        r"(%rd\d+, %rd\d+, )%p\d+", r"\1%again", "\n".join(lines[found[0] : found[-1] + 1])
     )
     ends = "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;"
-    begins = "setp.eq.u32 %p14, 0, 0;\nwgmma.fence.sync.aligned;"
+    begins = ".reg .pred %again;\nsetp.eq.u32 %again, 0, 0;\nwgmma.fence.sync.aligned;"
     made = [f"{lines[found[-1]]}\n{ends}\n{before}\n{begins}\n{whole}"]
     return "\n".join([*lines[: found[-1]], *made, *lines[found[-1] + 1 :]]) + "\n"
 

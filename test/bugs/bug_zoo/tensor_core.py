@@ -169,8 +169,9 @@ BUGS = (
         PERSISTENT,
         replace(
             r"(xor\.b32\s+(%r\d+), (%r\d+), 1;(?:(?!xor)[\s\S])*?\], \2;(?:(?!xor)[\s\S])*?)"
-            r"mov\.pred\s+(%p\d+), 0;(?=[^@]*?mov\.pred)",
-            r"\1setp.ne.u32 \4, \3, 0;",
+            r"(tcgen05\.mma.*, )(%p\d+);",
+            r"\1.reg .pred %stale;\nsetp.ne.u32 %stale, \3, 0;\nor.pred %stale, %stale, \5;\n"
+            r"\4%stale;",
         ),
         "stale-sums",
         warns=True,
