@@ -28,13 +28,14 @@ from ..plan import cluster_of
 from ..team import team_op
 from ..thread_rules import program
 from .epilogue.fast_functions import FastFunctions
-from .epilogue.late import hides_functions, make_numbers_late
+from .epilogue.late import hides_functions, in_turns, make_numbers_late
 from .launch.epilogue import all_stores, describe_math, policy_of
 from .launch.launch import launch_attribute
 from .program import convert_kernel
 from .scope.scope import Scope, lowered_as
 from .tiles.tiles import lower_workspace
 from .wgmma.first_step import take_first_steps
+from .wgmma.step_loop import put_steps_in_loops, steps_of_turns
 from .wgmma.unswitch import unswitch
 
 
@@ -88,8 +89,9 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
             FastFunctions(store.epilogue.blocks[0], by_rcp).rewrite()
     if target.issuers_store and computes:
         make_numbers_late(kernel)
-    if not computes:
+    if not computes or not in_turns(kernel):
         take_first_steps(kernel, target)
+    steps = 0 if computes else steps_of_turns(kernel, target)
     entry = kernel.body.blocks[0]
     views, ops, sizes = len(entry.arguments), program(entry), size_names(kernel)
     scope = Scope(kernel, target, cluster_of(kernel), sizes)
@@ -107,6 +109,8 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
     for _ in range(views):
         entry.erase_argument(0)
     entry.append_to(made.body)
+    if steps:
+        put_steps_in_loops(made, steps)
 
 
 def _lower_parameter(entry: ir.Block, parameter: Parameter) -> None:

@@ -15,7 +15,7 @@ PIPELINE = (
     "tiling{tile=64x128x64},tma-insertion,swizzle-selection,pipelining{stages=2},"
     "warp-specialization"
 )
-STEP_MMAS = 4
+STEP_MMAS = 2  # which a loop does twice
 PASS = "select-instructions"
 BEHIND = '"sm.await_grids"() : () -> ()'
 

@@ -31,4 +31,28 @@ STEPS = [
         "    if steps[2] != 1 or steps[1] is None or steps[1] < 1:\n",
         TESTS,
     ),
+    Fault(
+        "step loop: as few groups may be pending as before",
+        "attribute_of(wait.pending.value * turns)",
+        "attribute_of(wait.pending.value)",
+        ("test/passes/test_step_loops.py",),
+    ),
+    Fault(
+        "step loop: the first MMA of a later turn begins the sums anew",
+        "flag = op.accumulate if number else arith.ori(op.accumulate, later)",
+        "flag = op.accumulate",
+        ("test/backend/test_first_steps.py",),
+    ),
+    Fault(
+        "step loop: sums go to another slot than they came from",
+        "slot is not None and store.operands[1] == slot",
+        "slot is not None",
+        ("test/passes/test_step_loops.py",),
+    ),
+    Fault(
+        "step loop: the strides of steps may differ",
+        "kept and len(strides) == 1",
+        "kept",
+        ("test/passes/test_step_loops.py",),
+    ),
 ]

@@ -133,13 +133,13 @@ def _late(number: float, meeting: Any, numbers: Numbers) -> ir.Value:
 def hides_functions(kernel: KernelOp) -> bool:
     """Whether consumers in turns have time for a second approximate function of each element, which
     takes fewer FMA from the MMAs, and too little to compute one element after the other."""
-    return _in_turns(kernel) and 0 < _main_loop_cycles(kernel) < SHORT * _elements(kernel)
+    return in_turns(kernel) and 0 < _main_loop_cycles(kernel) < SHORT * _elements(kernel)
 
 
 def _left_in_order(kernel: KernelOp) -> bool:
     """Whether consumers in turns compute what is hidden best one element after the other."""
     stores = walk(kernel, ApplyEpilogueOp)
-    if not stores or not _in_turns(kernel):
+    if not stores or not in_turns(kernel):
         return False
     ops, functions = _ops_of(stores[0].epilogue.blocks[0])
     elements = _elements(kernel)
@@ -147,7 +147,8 @@ def _left_in_order(kernel: KernelOp) -> bool:
     return dense and SERIAL * ops * elements < HIDDEN * _main_loop_cycles(kernel)
 
 
-def _in_turns(kernel: KernelOp) -> bool:
+def in_turns(kernel: KernelOp) -> bool:
+    """Whether consumers take turns."""
     return any(each.agent.value in AGENTS for each in walk(kernel, sm.WarpsOp))
 
 

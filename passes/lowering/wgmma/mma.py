@@ -16,7 +16,7 @@ from ....dialects.target import WARPGROUP_THREADS
 from ....dialects.tile import AccumulatorOp, MmaOp
 from ....dialects.tile.level import NarrowMmaOp
 from ... import build
-from ...base import walk
+from ...base import defining_op, walk
 from ...clone import constant_of
 from ...places import ATOM_M
 from ...team import Team
@@ -127,8 +127,15 @@ def multiply(
 
 
 def at_warpgroup(team: Team, first: ir.Value, layout: TileLayout, warpgroups: int) -> ir.Value:
-    """A's descriptor at the first row of this thread's warpgroup."""
+    """A's descriptor at the first row of this thread's warpgroup.
+
+    A shuffle tells ptxas that the warpgroup's number is one for each warp: so the descriptor stays
+    in uniform registers, where wgmma reads it.
+    """
     if warpgroups == 1:
         return first
-    warpgroup = team.thread // WARPGROUP_THREADS
+    start = defining_op(team.thread)
+    with ir.InsertionPoint.after(start), start.location:
+        number = team.thread // WARPGROUP_THREADS
+        warpgroup = sm.ShuffleFromOp.of(number, build.constant(0)).result
     return advance(first, warpgroup * encode_bytes(layout.offset(layout.mn // warpgroups, 0)))

@@ -5,9 +5,12 @@
 // CHECK:         scf.for
 // CHECK:         scf.for %[[K:.*]] = %{{.*}} to %
 // CHECK-NEXT:    %[[ADDS:.*]] = arith.cmpi ne, %[[K]], %
-// CHECK:         "sm.wgmma"({{.*}}, %[[ADDS]]
-// CHECK-COUNT-3: "sm.wgmma"(
-// CHECK:         "sm.wgmma_wait"() {pending = 1 : i64}
+// CHECK:         scf.for
+// CHECK:         %[[SUMS:.*]] = arith.ori %[[ADDS]], %
+// CHECK:         "sm.wgmma"({{.*}}, %[[SUMS]]
+// CHECK:         "sm.wgmma"(
+// CHECK-NOT:     "sm.wgmma"(
+// CHECK:         "sm.wgmma_wait"() {pending = 2 : i64}
 // CHECK:         %[[LATER:.*]] = arith.cmpi ne, %[[K]], %
 // CHECK-NEXT:    scf.if %[[LATER]]
 // CHECK:         "sm.arrive"
