@@ -38,6 +38,7 @@ from typing import Any
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.rules.rules import broken_rule
 from tilewright.compiler.schedule.schedule import PLAIN
+from tilewright.compiler.schedule.search.stagings import fitting_stages
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import Target, find_target
 from tilewright.runtime.atomic import write_file
@@ -145,9 +146,15 @@ def _from_cell(text: str) -> Any:
 
 
 def legal_rows(shapes: Times, target: Target) -> Times:
-    """Without what breaks a rule by now: the choice never sees it."""
+    """Without what breaks a rule by now, or leaves L1 no room for what threads copy: the choice
+    never sees it."""
     kept = {
-        problem: [row for row in rows if not broken_rule(problem, row[0], target)]
+        problem: [
+            row
+            for row in rows
+            if not broken_rule(problem, row[0], target)
+            and row[0].stages <= fitting_stages(problem.seen_by(row[0]), row[0], target)
+        ]
         for problem, rows in shapes.items()
     }
     return {problem: rows for problem, rows in kept.items() if rows}

@@ -112,7 +112,7 @@ HOPPER = replace(
         "B/B",
         "an H100: 28 shapes of 1 to 16 rows, exchanged and not; two on an H200 say more",
     ),
-    copy_step=Figure(350, "cycles", "an H200: 128x128 tiles of K 64 and 128, 300x5000x1100"),
+    copy_step=Figure(30, "cycles", "an H200: 128x96 to 128x128 by K 64, K 1004 to 2500"),
     second_share=Figure(0.33, "cycle/cycle", f"{FITTED}: tiles of 64x64 to 256x160"),
     direct_store_rate=Figure(2.5, "B/cycle", f"{FITTED}: staged stores and those by threads"),
     epilogue_rate=Figure(
@@ -149,7 +149,7 @@ HOPPER = replace(
     next_tile=Figure(540, "cycles", f"{FITTED}: several small tiles a CTA, or larger ones"),
     dram_share=Figure(0.23, "us/us", f"{FITTED}: also orders along M and grouped by 8"),
     multicast=Figure(0, "B/B", "an H200: no tile was faster for it, what arrives is the limit"),
-    copy_rate=Figure(2, "copies/cycle", "an H200: 16 and 9 B/cycle by 8 and 4 bytes"),
+    copy_rate=Figure(2.6, "copies/cycle", "an H200: the same by 8 bytes, where L1 has 92 KB"),
     shift_rate=Figure(11, "B/cycle", "an H200: 22 kernels of K 2041 to 4093, 10 to 13"),
     cluster_start=Figure(341, "cycles", f"{FITTED}: the same tiles in clusters and alone"),
     cluster_doubled=Figure(82.7, "cycles", f"{FITTED}: clusters of 2 to 8"),

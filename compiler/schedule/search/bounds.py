@@ -39,7 +39,7 @@ from .arriving import UNKNOWN_WAVE
 from .candidates import boxes_of, parts_in_waves
 from .common import ONE
 from .faces import Face
-from .stagings import fitting_stages, stages_beside
+from .stagings import fitting_stages, ring_bytes, stages_beside
 from .stores import Stored, Stores
 
 Rings = Sequence[tuple[int, float]]
@@ -69,7 +69,8 @@ class TileBounds:
         self._k_bytes = depth * problem.element_bytes
         self._ahead = turns_ahead(problem)
         self._steps, self._stage_bytes = problem.k_tiles(tile), problem.stage_bytes(tile)
-        self._stages = stages_beside(0, self._stage_bytes, target)
+        self._room = ring_bytes(problem, target)
+        self._stages = stages_beside(0, self._stage_bytes, self._room)
         self._steps_of: dict[tuple[tuple[int, int], int, int, str], Step] = {}
         self._rings: dict[bool, Rings] = {}
         self._stores = Stores(problem, target, epilogue_cycles, face.every.kind)
@@ -220,7 +221,7 @@ class TileBounds:
         room; the fewest stages, with the shortest epilogue, come first."""
         if order.ping_pong not in self._rings:
             found = {
-                stages_beside(smem_bytes, self._stage_bytes, self.target): cycles
+                stages_beside(smem_bytes, self._stage_bytes, self._room): cycles
                 for smem_bytes, cycles in self._face.stores_of(order)  # the least bytes first
             }
             self._rings[order.ping_pong] = tuple(found.items())[::-1]

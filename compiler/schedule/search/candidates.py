@@ -36,7 +36,7 @@ from ..rules.staging_rules import WHOLE_SECTORS
 from ..schedule import GROUPED, PLAIN
 from ..tile_extents import M_TILES, extents_of, k_extents, n_extents
 from ..waves import band_of, resident_ctas, resident_in_clusters
-from .stagings import STAGING_ORDER, deepest, ways_to_store
+from .stagings import STAGING_ORDER, deepest, leaves_l1, ways_to_store
 from .wide import wide_schedules
 
 # (CTAs along M and N, 2-CTA MMA), the simplest first.
@@ -295,12 +295,18 @@ def _rings(problem: Problem, staged: Schedule, target: Target) -> Iterator[Sched
     """The deepest ring and, where CTAs may share a multiprocessor, the rings that leave them
     room."""
     share = target.has_tensor_memory and staged.scheduler == "none"
-    for stages in sorted({*STAGES, deepest(problem, staged, target)}, reverse=True):
+    for stages in reversed(_tried_stages(problem, staged, target)):
         leaf = staged.but(stages=stages)
         if keeps(STAGES_RULES, problem, leaf, target):
             yield leaf
             if not share:
                 return
+
+
+def _tried_stages(problem: Problem, staged: Schedule, target: Target) -> list[int]:
+    """Few stages and the deepest ring, and no more than leave L1 room where threads copy."""
+    most, limited = deepest(problem, staged, target), leaves_l1(problem, target)
+    return sorted({most, *(each for each in STAGES if each < most or not limited)})
 
 
 def candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
@@ -320,7 +326,7 @@ def _candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
             continue
         boxes = {pair: _box(problem, plain.but(pair=pair)) for pair in (False, True)}
         for base in _variants(problem, plain, boxes, target):
-            for stages in sorted({*STAGES, deepest(problem, base, target)}):
+            for stages in _tried_stages(problem, base, target):
                 yield base.but(stages=stages)
 
 

@@ -19,7 +19,7 @@ from ..estimates.tensor_steps import CHOSEN, Steps, main_loop, steps_of
 from ..problem import Problem, Schedule
 from ..waves import tile_rounds
 from .candidates import STAGES
-from .stagings import stages_beside
+from .stagings import ring_bytes, stages_beside
 from .stores import LeastStore, holds_more
 
 
@@ -47,8 +47,10 @@ class Least(NamedTuple):
         stage_bytes, persistent = problem.stage_bytes(branch), math.inf
         before, completion, k_tiles = steps.before, steps.completion, steps.k_tiles
         rings: list[_Ring] = []
+        room = ring_bytes(problem, target)
         for smem_bytes, cycles in stores:
-            stages, epilogue = stages_beside(smem_bytes, stage_bytes, target), completion + cycles
+            stages = stages_beside(smem_bytes, stage_bytes, room)
+            epilogue = completion + cycles
             period = max(k_tiles * max(steps.step, steps.ring / stages), epilogue)
             persistent = min(persistent, before + rounds * period + epilogue)
             rings.append(_Ring(stages, smem_bytes, epilogue))

@@ -8,6 +8,7 @@ from tilewright.compiler.schedule.kinds.scaled_schedule import estimates
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.rules.rules import RULES
 from tilewright.compiler.schedule.search import choice
+from tilewright.compiler.schedule.search.search import fastest
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
 
@@ -74,3 +75,15 @@ def test_packed_rows_that_tma_cannot_address_are_counted_as_copies_of_pairs():
     )
     assert short[0].schedule.pair and short[0].bound == "threads that copy"
     assert short[0].total_us > 2 * whole[0].total_us and whole[0].bound == "tensor core"
+
+
+@pytest.mark.parametrize(
+    ("k", "target", "least", "most"),
+    [(1100, HOPPER, 120, 163), (1104, HOPPER, 190, 227), (1100, BLACKWELL, 170, 227)],
+)
+def test_rings_leave_l1_room_for_what_threads_copy(k, target, least, most):
+    problem = Problem.of(MatmulSpec(600, 5000, k), target)
+    schedule = fastest(problem, target)
+    seen = problem.seen_by(schedule)
+    used = schedule.stages * seen.stage_bytes(schedule) + seen.staging_bytes(schedule)
+    assert least < used / 1024 <= most
