@@ -1,5 +1,7 @@
 """The types of the `tile` dialect, and reading what attributes hold."""
 
+import functools
+
 from .dynamic import DYNAMIC as DYNAMIC
 from .layout import TileLayout
 from .mlir import ext, ir
@@ -35,7 +37,13 @@ class SmemType(Tile.Type, name="smem"):
     def layout(self) -> TileLayout:
         mn, k = self.tile.shape
         major, swizzle = text_of(self.major_attr), text_of(self.swizzle_attr)
-        return TileLayout(mn, k, element_bytes(self.element), major, swizzle)
+        return _layout(mn, k, element_bytes(self.element), major, swizzle)
+
+
+@functools.cache
+def _layout(mn: int, k: int, item: int, major: str, swizzle: str) -> TileLayout:
+    """One for all that ask: a compilation does 400 times."""
+    return TileLayout(mn, k, item, major, swizzle)
 
 
 class AccumulatorType(Tile.Type, name="acc"):

@@ -184,10 +184,11 @@ def verify_epilogue(
     if len(epilogue.blocks) != 1:
         return refuse(op, f"the epilogue must be one block, got {len(epilogue.blocks)}")
     block = epilogue.blocks[0]
-    found = [str(argument.type) for argument in block.arguments]
-    if found not in [[str(accumulator)] * count for count in products]:
+    found = [argument.type for argument in block.arguments]
+    if len(found) not in products or any(type_ != accumulator for type_ in found):
         times = " or ".join(("one", "two")[count - 1] for count in products)
-        return refuse(op, f"the epilogue must take {times} {accumulator}, got {found}")
+        got = [str(type_) for type_ in found]
+        return refuse(op, f"the epilogue must take {times} {accumulator}, got {got}")
     last = (list(block.operations) or [None])[-1]
     if (
         last is None

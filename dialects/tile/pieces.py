@@ -194,10 +194,11 @@ def _verify_part(op: ApplyEpilogueOp) -> bool:
 
 def _verify_outputs(op: Any, outputs: list[ir.Value]) -> bool:
     """Whether an op writes what an epilogue gave, of the buffer's elements."""
+    wanted = op.buffer.type.element
     for value in outputs:
         if not isinstance(_maker(value), ApplyEpilogueOp):
             return refuse(op, "outputs must be those of a tile.apply_epilogue")
-        got, wanted = ir.VectorType(value.type).element_type, op.buffer.type.element
+        got = ir.VectorType(value.type).element_type
         if got != wanted:
             return refuse(op, f"the buffer must hold {got}, got {wanted}")
     return True
