@@ -45,6 +45,7 @@ class EmulatorProgram:
         found = workspaces(bundle.manifest)
         self.workspaces = [Workspace.of(size, is_zero) for size, is_zero in found]
         self._stream = shared_lock() if found else nullcontext()
+        self._is_midway = False
 
     def takes(self, inputs: Sequence[Any]) -> bool:
         """False: every call looks at its tensors."""
@@ -69,9 +70,12 @@ class EmulatorProgram:
         names = [tensor["name"] for tensor in manifest["tensors"]]
         bound = bind_all(manifest, dict(zip(names, values, strict=True)))
         dependent = manifest["schedule"].get("programmatic_dependent_launch", False)
+        if self._is_midway:  # a run has ended by an exception, or was on its way at a fork
+            self.workspaces = [each.anew() for each in self.workspaces]
         memories = [tensor.memory for tensor in bound.values()]
         memories += [each.words for each in self.workspaces]
         own = iter(self.workspaces)
+        self._is_midway = True
         report = emulator.launch(
             self.bundle.ptx,
             manifest["entry"],
@@ -89,6 +93,7 @@ class EmulatorProgram:
             scratch=[each.words for each in self.workspaces if not each.is_zero],
             **options,
         )
+        self._is_midway = False
         for workspace in self.workspaces:
             workspace.check(f"kernel {manifest['entry']}")
         return report
@@ -124,6 +129,10 @@ class Workspace:
     def of(size: int, is_zero: bool) -> Workspace:
         """So many bytes; those that may be anything are what no sum should read."""
         return Workspace(np.full(size // 4, 0 if is_zero else NAN_WORD, np.uint32), is_zero)
+
+    def anew(self) -> Workspace:
+        """As it was before any run."""
+        return Workspace.of(4 * self.words.size, self.is_zero)
 
     def check(self, where: str) -> None:
         """Refuse what a run has left where the next one needs zeros."""

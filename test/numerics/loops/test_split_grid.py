@@ -141,6 +141,19 @@ def test_the_last_one_has_all_shares_though_it_gave_up(program):
     torch.testing.assert_close(tensors["c"].double(), expected, rtol=1e-4, atol=1e-3)
 
 
+def test_a_launch_that_ends_midway_leaves_nothing_to_the_next_one(program):
+    tensors, wanted = (make_tensors(program.bundle.manifest, 3) for _ in range(2))
+    steps = sum(program.run(list(wanted.values())).instructions.values())
+    left = set()
+    for part in (8, 9):
+        with pytest.raises(DeviceError):
+            program.run(list(tensors.values()), max_steps=steps * part // 10)
+        left.add(bool(program.workspaces[-1].words.any()))
+        program.run(list(tensors.values()))
+        assert tensors["c"].equal(wanted["c"])
+    assert True in left
+
+
 def test_the_workspace_is_what_the_manifest_says(program):
     manifest = program.bundle.manifest
     told = [each for each in manifest["parameters"] if each["kind"] == "workspace"]
