@@ -346,6 +346,7 @@ OWN_TARGETS = {
                 *(TCGEN05_SPLIT, TCGEN05_ROUNDED),
                 *(MMA_SYNC, *MMA_SYNC_SPLIT, FMA),
             ),
+            dependent_launch=True,
             gathers_rows=True,
         ),
         Target(

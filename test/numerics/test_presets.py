@@ -76,11 +76,12 @@ def test_launch_control_hands_clusters_out_in_any_order(check_matmul, seed):
 
 @pytest.mark.sweep(6)
 @pytest.mark.parametrize("preset", ["v1a", "v3", "v4", "kernel5", "v6", "kernel8"])
-def test_dependent_launch_leaves_the_result_as_it_is(check_matmul, preset):
-    text = f"{PRESETS[preset]},lower-to-nvvm{{pdl=true}}"
+@pytest.mark.parametrize("pdl", ["auto", "false"])
+def test_dependent_launch_leaves_the_result_as_it_is(check_matmul, preset, pdl):
+    text, waits = f"{PRESETS[preset]},lower-to-nvvm{{pdl={pdl}}}", pdl == "auto"
     compiled, _ = check_matmul(MatmulSpec(136, 264, 136), pipeline=text, seed=6)
-    assert compiled.manifest["schedule"]["programmatic_dependent_launch"] is True
-    assert "griddepcontrol.wait" in compiled.ptx
+    assert compiled.manifest["schedule"]["programmatic_dependent_launch"] is waits
+    assert ("griddepcontrol.wait" in compiled.ptx) is waits
 
 
 @pytest.mark.slow

@@ -80,7 +80,7 @@ class LowerToNvvm:
     `pdl` enables programmatic dependent launch: every thread waits for preceding grids before it
     accesses global memory, so that the kernel may start while their last CTAs run. Later grids may
     start when its CTAs end or, with `early`, once their loads are issued. `auto` is true for
-    sm_90a, where it was never slower on an H200, else false.
+    sm_90a, where it was never slower on an H200, and for sm_100a, else false.
     """
 
     name: ClassVar[str] = "lower-to-nvvm"

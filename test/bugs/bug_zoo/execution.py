@@ -49,6 +49,7 @@ BUGS = (
         delete(r"fence\.proxy\.async\.shared::cta", 1),
         "proxy-fence",
         says=r"a new response would overwrite",
+        seeds=2,
     ),
     Bug(
         "34c",

@@ -1,9 +1,9 @@
 // For dependent launch the kernel waits before it touches global memory; grids after it may start when
-// its CTAs end, or once their loads are issued. On Hopper it waits unless told otherwise.
+// its CTAs end, or once their loads are issued. It waits unless told otherwise, where chips do by default.
 // RUN: tilewright opt %s --passes 'tma-insertion,lower-to-nvvm{pdl=early}' | filecheck %s --check-prefix EARLY
-// RUN: tilewright opt %s --passes 'tma-insertion,lower-to-nvvm{pdl=true}' | filecheck %s --check-prefix WAIT
 // RUN: tilewright opt %s --passes 'tma-insertion,lower-to-nvvm' --target sm_90a | filecheck %s --check-prefix WAIT
-// RUN: tilewright opt %s --passes 'tma-insertion,lower-to-nvvm' | filecheck %s --check-prefix PLAIN
+// RUN: tilewright opt %s --passes 'tma-insertion,lower-to-nvvm' | filecheck %s --check-prefix WAIT
+// RUN: tilewright opt %s --passes 'tma-insertion,lower-to-nvvm{pdl=false}' | filecheck %s --check-prefix PLAIN
 // RUN: tilewright opt %s --passes 'tma-insertion,lower-to-nvvm{pdl=false}' --target sm_90a | filecheck %s --check-prefix PLAIN
 // RUN: tilewright opt %s --passes 'tma-insertion,warp-specialization,lower-to-nvvm{pdl=early}' | filecheck %s --check-prefix ROLES
 

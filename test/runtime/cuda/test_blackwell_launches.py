@@ -83,12 +83,21 @@ def encoded(array, dims, strides_bytes, box, dtype=BF16):
     }
 
 
+EARLY = (6, 1)
+
+
 def config_of(driver):
     ((config, function, _, _),) = driver.arguments("cuLaunchKernelEx")
     assert function == ("function", 0xC1), "the function of the second GPU's context"
     found = dict(vars(config))
-    found["attrs"] = [(each.id, vars(each.value)) for each in config.attrs]
+    found["attrs"] = [(each.id, _value_of(each)) for each in config.attrs]
     return found
+
+
+def _value_of(attribute):
+    """Whether a launch may be early, or what else an attribute says."""
+    said = vars(attribute.value)
+    return said["programmaticStreamSerializationAllowed"] if attribute.id == EARLY[0] else said
 
 
 def extents(grid, block, shared_bytes):
@@ -109,8 +118,8 @@ def test_a_plain_kernel(launched):
     ]
     assert config_of(driver) == {
         **extents((4, 3, 1), (128, 1, 1), 196_684),
-        "attrs": [],
-        "numAttrs": 0,
+        "attrs": [EARLY],
+        "numAttrs": 1,
     }
     maps_and_pointer = parameters(driver, (128, 128, 8))
     assert maps_and_pointer == [b"\1" * 128, b"\2" * 128, c.address.to_bytes(8, "little")]
@@ -124,9 +133,10 @@ def test_a_cluster_of_two_ctas_that_share_each_mma(launched):
         encoded(b, [320, 768], [640], [64, 128]),
     ]
     config = config_of(driver)
-    ((attribute, value),) = config.pop("attrs")
+    (attribute, value), early = config.pop("attrs")
+    assert early == EARLY
     assert (attribute, vars(value["clusterDim"])) == (4, {"x": 2, "y": 1, "z": 1})
-    assert config == {**extents((4, 3, 1), (192, 1, 1), 196_724), "numAttrs": 1}
+    assert config == {**extents((4, 3, 1), (192, 1, 1), 196_724), "numAttrs": 2}
     assert parameters(driver, (128, 128, 8))[2] == c.address.to_bytes(8, "little")
 
 
@@ -135,10 +145,10 @@ def test_a_preferred_cluster_beside_the_one_to_fall_back_on(launched):
     passes = f"tiling{{tile=128x64x64}},tma-insertion,swizzle-selection,{clusters}"
     _, _, driver = launched(MatmulSpec(512, 64, 64), passes)
     config = config_of(driver)
-    (regular, either), (preferred, larger) = config["attrs"]
+    (regular, either), (preferred, larger), early = config["attrs"]
     assert (regular, vars(either["clusterDim"])) == (4, {"x": 2, "y": 1, "z": 1})
     assert (preferred, vars(larger["preferredClusterDim"])) == (11, {"x": 4, "y": 1, "z": 1})
-    assert (config["gridDimX"], config["numAttrs"]) == (4, 2)
+    assert (config["gridDimX"], config["numAttrs"], early) == (4, 3, EARLY)
 
 
 def test_a_persistent_kernel_with_launch_control(launched):
@@ -151,9 +161,10 @@ def test_a_persistent_kernel_with_launch_control(launched):
         encoded(c, [520, 1000], [2080], [32, 128], F32),
     ]
     config = config_of(driver)
-    ((attribute, value),) = config.pop("attrs")
+    (attribute, value), early = config.pop("attrs")
+    assert early == EARLY
     assert (attribute, vars(value["clusterDim"])) == (4, {"x": 2, "y": 1, "z": 1})
-    assert config == {**extents((8, 3, 1), (224, 1, 1), 229_572), "numAttrs": 1}
+    assert config == {**extents((8, 3, 1), (224, 1, 1), 229_572), "numAttrs": 2}
     assert parameters(driver, (128,) * 3) == [bytes([i]) * 128 for i in (1, 2, 3)]
 
 
@@ -171,12 +182,10 @@ def test_tensor_maps_of_every_type_are_of_what_lies_in_memory(launched, types, o
     assert [each["dtype"] for each in driver.encoded] == [operands, operands, result]
 
 
-def test_dependent_launch_is_asked_for_only_where_the_kernel_waits_by_itself(launched):
-    pipeline = f"{PRESETS['v5']},lower-to-nvvm{{pdl=true}}"
-    _, _, driver = launched(MatmulSpec(256, 512, 128), pipeline)
-    attributes = config_of(driver)["attrs"]
-    assert [attribute for attribute, _ in attributes] == [4, 6]
-    assert attributes[1][1]["programmaticStreamSerializationAllowed"] == 1
+@pytest.mark.parametrize("more, early", [("", [EARLY]), (",lower-to-nvvm{pdl=false}", [])])
+def test_dependent_launch_is_asked_for_only_where_the_kernel_waits(launched, more, early):
+    _, _, driver = launched(MatmulSpec(256, 512, 128), f"{PRESETS['v5']}{more}")
+    assert config_of(driver)["attrs"][1:] == early
 
 
 def test_a_cluster_that_is_not_portable_gets_leave(launched):
