@@ -140,9 +140,6 @@ HOPPER = replace(
     together_share=Figure(
         0.005, "us/us", "an H200 with rests: five epilogues of twelve shapes, tiles of 128x256"
     ),
-    turns_share=Figure(
-        0.015, "us/us", "an H200 with rests: the same in turns, K 8192 and 14336, beside 128x256"
-    ),
     computed_share=Figure(
         0.8, "-", "an H200: GELU by 128x256, whose pieces are computed while others are stored"
     ),

@@ -94,7 +94,6 @@ class ChipFigures:
     step_least: Figure = UNUSED
     next_tile: Figure = UNUSED
     together_share: Figure = UNUSED
-    turns_share: Figure = UNUSED
     computed_share: Figure = ONE_BY_ONE
     group_walk: Figure = UNUSED
     group_turns: Figure = UNUSED

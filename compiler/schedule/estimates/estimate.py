@@ -253,8 +253,6 @@ def work_cycles(
     if schedule.scheduler == "none":
         return rounds * (before + main + epilogue) + (rounds - 1) * between
     if schedule.ping_pong:
-        if problem.has_epilogue:
-            main *= 1 + chip.turns_share
         period = max(main, (main + epilogue) / 2) + chip.second_share * min(main, epilogue)
         return before + (rounds - 1) * period + main + epilogue
     between += chip.next_tile
