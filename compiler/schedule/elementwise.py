@@ -25,6 +25,10 @@ class Elementwise:
         """The smaller of each pair of elements."""
         raise NotImplementedError
 
+    def exceeds(self, other: Any) -> Any:
+        """Whether it is larger than the other, for each."""
+        raise NotImplementedError
+
 
 def larger(one: Any, other: Any) -> Any:
     """`max(one, other)`."""
@@ -42,3 +46,8 @@ def smaller(one: Any, other: Any) -> Any:
     if isinstance(other, Elementwise):
         return other.smaller(one)
     return other if other < one else one
+
+
+def exceeds(one: Any, other: Any) -> Any:
+    """1 or True where `one > other`, else 0 or False."""
+    return one.exceeds(other) if isinstance(one, Elementwise) else one > other

@@ -99,11 +99,11 @@ class Tuned:
     date: str
 
     def serves_sizes(self, problem: Problem) -> bool:
-        """Whether the entry serves a problem that differs from its own only in the sizes."""
+        """Whether the entry serves a problem that differs from its own only in the sizes, and has
+        nearly the same K."""
         mine = self.problem
         return (
-            abs(problem.k - mine.k) <= K_CHANGE * mine.k
-            and (problem.knows_grid(self.schedule) or self.schedule.order != "hilbert")
+            (problem.knows_grid(self.schedule) or self.schedule.order != "hilbert")
             and _tiles(problem, self.schedule) == _tiles(mine, self.schedule)
             and _fills_tiles(problem, mine, self.schedule)
         )
@@ -158,7 +158,8 @@ def tuned_schedule(problem: Problem, target: Target) -> Tuned | None:
     of that GPU holds A and B, an entry of another GPU serves: the GPUs differ only behind L2.
     """
     alike = _entries(target.chip, _kind(problem))
-    serving = [entry for entry in alike if entry.serves_sizes(problem)]
+    near = [e for e in alike if abs(problem.k - e.problem.k) <= K_CHANGE * e.problem.k]
+    serving = [entry for entry in near if entry.serves_sizes(problem)]
     own = [entry for entry in serving if is_of_gpu(entry.gpu, target)]
     cached = _operand_bytes(problem) <= figures(target).l2_size
     taken = own or (serving if cached else [])

@@ -207,6 +207,18 @@ FLOORS = [
         ("test/compiler/schedule/test_schedule_search.py",),
     ),
     Fault(
+        "floors of rows: out-of-bounds rows are those of the fewest rows",
+        "        whole = tiles == 1 or largest > size or not self.by_tma[number]\n",
+        "        whole = tiles == 1 or not self.by_tma[number]\n",
+        ("test/compiler/schedule/test_chosen_for_rows.py",),
+    ),
+    Fault(
+        "floors of rows: clusters are those of the fewest rows",
+        "            most=1 << min(most_tiles.bit_length(), 4) - 1,\n",
+        "            most=1 << min(tiles.bit_length(), 4) - 1,\n",
+        ("test/compiler/schedule/test_chosen_for_rows.py",),
+    ),
+    Fault(
         "at once: a second side of problems is not told",
         "        if schedule.swap not in self._sides:",
         "        if not self._sides:",

@@ -88,6 +88,9 @@ class Numbers(Elementwise):
     def smaller(self, other: Any) -> Numbers:
         return Numbers(np.minimum(self.values, _values(other)), self.run)
 
+    def exceeds(self, other: Any) -> Numbers:
+        return Numbers(self.values > _values(other), self.run)
+
     def _one(self) -> Any:
         """The number of the first problem, for a function that takes one: the run continues with
         those that have the same."""

@@ -27,7 +27,7 @@ from ....dialects.target import Target
 from ...spec import MANY_ROWS, ROWS_MOST, MatmulSpec
 from ..problem import Problem, Schedule
 from ..rules.rules import broken_rule
-from ..search.choice import choose_schedule
+from .chosen import chosen_schedules
 from .sharing import Range, for_rows, kernels_of, needed, served, steps, times_where
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def kept_schedules(spec: MatmulSpec, target: Target) -> list[Schedule]:
 
     rows = _multiples(sorted({rows for rows, _ in SEARCHED}), spec)
     specs = [_spec_of(spec, *sizes) for sizes in SEARCHED if sizes[0] in rows]
-    pool = list(dict.fromkeys(choose_schedule(each, target) for each in specs))
-    problems = Problems([Problem.of(each, target) for each in specs])
+    searched = [Problem.of(each, target) for each in specs]
+    pool, problems = list(dict.fromkeys(chosen_schedules(searched, target))), Problems(searched)
     takes = _takes(pool, spec, target, rows)
     pairs = zip(pool, takes, strict=True)
     losses = np.array([_times(schedule, problems, taken, target) for schedule, taken in pairs])

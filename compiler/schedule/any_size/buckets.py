@@ -45,15 +45,17 @@ from ..kinds.lane_schedule import is_by_lanes, lane_schedule
 from ..problem import Problem, Schedule
 from ..rotation import rotation_of_rows
 from ..rules.rules import broken_rule
-from ..search.choice import choose_schedule, measured_schedule
+from ..search.choice import measured_schedule
 from ..short_steps import passes_of
 from .bands import shared_in_bands
+from .chosen import chosen_schedules
 from .sharing import (
     Range,
     cut_ranges,
     for_rows,
     kernels_of,
     needed,
+    problems_of,
     served,
     steps,
     times_where,
@@ -234,14 +236,10 @@ def losses_of(spec: MatmulSpec, target: Target) -> tuple[list[Schedule], np.ndar
     from .at_once import Problems
 
     searched, judged = _numbers(spec)
-    problems = Problems([Problem.of(for_rows(spec, rows), target) for rows in judged])
-    begun = Problems(
-        [
-            Problem.of(for_rows(spec, rows + 1, most), target)
-            for rows, most in zip([0, *judged], judged, strict=False)
-        ]
-    )
-    chosen = [choose_schedule(for_rows(spec, rows), target) for rows in searched]
+    problems = Problems(problems_of(spec, [(rows, 0) for rows in judged], target))
+    pairs = zip([0, *judged], judged, strict=False)
+    begun = Problems(problems_of(spec, [(rows + 1, most) for rows, most in pairs], target))
+    chosen = chosen_schedules(problems_of(spec, [(rows, 0) for rows in searched], target), target)
     measured = [measured_schedule(problem, target) for problem in problems]
     pool = list(dict.fromkeys([*chosen, *(each.schedule for each in measured if each)]))
     many = Problem.of(for_rows(spec, _many_rows(spec), ROWS_MOST), target)

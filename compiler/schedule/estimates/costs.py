@@ -10,6 +10,7 @@ from ....dialects.legality import PARTIAL_BYTES
 from ....dialects.target import WARPGROUP_THREADS, Target
 from ..chips.chip_figures import figures, part_figures
 from ..chips.figure_sets import ChipFigures
+from ..elementwise import exceeds
 from ..left_slots import reuses_slots
 from ..problem import Problem
 from ..quantized_costs import scale_bytes
@@ -232,14 +233,18 @@ def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> fl
 def asked_again_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     """The additional bytes that count for the larger operand where L2 is asked for the same data of
     it at different times: by several clusters, or by CTAs that do not start one after the other."""
-    tiles = problem.tiles(schedule)
-    larger, axis = (problem.m, 1) if problem.m > problem.n else (problem.n, 0)
-    if tiles[axis] <= schedule.cluster[axis]:
-        return 0
+    a_is_larger, chip = exceeds(problem.m, problem.n), figures(target)
+    of_a = problem.m * a_is_larger * _asks_again(problem, schedule, 1)
+    of_b = problem.n * (1 - a_is_larger) * _asks_again(problem, schedule, 0)
+    return chip.asked_again * problem.batch * (of_a + of_b) * problem.k * problem.element_bytes
+
+
+def _asks_again(problem: Problem, schedule: Schedule, axis: int) -> int:
+    """1 if tiles along M (0) or N (1) ask L2 for the same data at different times, else 0."""
     in_turn = schedule.scheduler == "none" and schedule.order == ("n" if axis else "m")
     if in_turn and schedule.cluster_size == 1:
         return 0
-    return figures(target).asked_again * problem.batch * larger * problem.k * problem.element_bytes
+    return exceeds(problem.tiles(schedule)[axis], schedule.cluster[axis])
 
 
 def once_bytes(problem: Problem) -> int:

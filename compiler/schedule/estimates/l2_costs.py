@@ -14,7 +14,7 @@ import math
 from ....dialects.target import Target
 from ..chips.chip_figures import figures, split_figures
 from ..chips.figure_sets import ChipFigures, SplitFigures
-from ..elementwise import larger, smaller
+from ..elementwise import exceeds, larger, smaller
 from ..problem import LINE_BYTES, Problem, Schedule
 from ..waves import resident_ctas
 from .costs import few_columns
@@ -87,9 +87,10 @@ def answered_shares(
     of_m, of_n = tiles
     most, power = chip.answered_together, -chip.answered_apart
     if not power:
-        return most * (of_n > 1), most * (of_m > 1)
+        return most * exceeds(of_n, 1), most * exceeds(of_m, 1)
     a_apart, b_apart = _ctas_apart(tiles, schedule)
-    return most * a_apart**power * (of_n > 1), most * b_apart**power * (of_m > 1)
+    a, b = most * a_apart**power, most * b_apart**power
+    return a * exceeds(of_n, 1), b * exceeds(of_m, 1)
 
 
 def _ctas_apart(tiles: tuple[int, int], schedule: Schedule) -> tuple[int, int]:
@@ -144,8 +145,9 @@ def _rows_of_all(
         peers = schedule.cluster[1 - axis]
         times, past = grid[1 - axis] / peers, grid[axis] * schedule.tile[axis] - extent
         beyond += times * extent * lines_beyond.get(name, 0)
-        if past and (peers > 1 or extent > schedule.tile[axis]) and problem.by_tma(name):
-            outside += times * past
+        if problem.by_tma(name):
+            loaded = peers > 1 or exceeds(extent, schedule.tile[axis])
+            outside += times * past * loaded
     return problem.batch * beyond, problem.batch * outside
 
 

@@ -99,7 +99,7 @@ class Arriving:
         every, a, b, whole = self.every, self.along_m, self.along_n, self.rows + self.columns
         each, lines = every.alone_asked * whole / every.l2_total_rate, a.beyond + b.beyond
         each = max(each, lines * every.line_cycles) + every.zero_cycles * (a.outside + b.outside)
-        if not (every.clusters and self.of_m * self.of_n > 1):
+        if not (every.clusters and a.most * b.most > 1):
             return Rate(each, self._at_least(whole))
         in_clusters, alone = self._rate_of_clusters()
         return Rate(min(each, in_clusters), alone)

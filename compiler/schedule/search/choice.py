@@ -27,7 +27,7 @@ from ..rules.rules import RULES, broken_rule, broken_rules
 from ..tuned_schedules import Tuned, tuned_schedule
 from ..vectors import with_vectors
 from .candidates import candidates, rank
-from .search import by_rank, fastest
+from .search import Floors, by_rank, fastest
 
 
 class Rejected(NamedTuple):
@@ -71,13 +71,17 @@ def target_for(spec: MatmulSpec, chip: str) -> Target:
 
 def choose_schedule(spec: MatmulSpec, target: Target) -> Schedule:
     """The schedule for a `MatmulSpec`; `CompileError` when no candidate keeps the rules."""
-    problem = Problem.of(spec, target)
+    return schedule_of(Problem.of(spec, target), target)
+
+
+def schedule_of(problem: Problem, target: Target, floors: Floors | None = None) -> Schedule:
+    """The schedule for a problem, with floors that are known already (`floors_of_rows`)."""
     tuned = measured_schedule(problem, target)
     if tuned is not None:
         return tuned.schedule
-    found = fastest(problem, target)
+    found = fastest(problem, target, floors)
     if found is None:
-        return explain_schedule(spec, target).schedule  # raises, and says why
+        return explained(problem, target).schedule  # raises, and says why
     return found
 
 
@@ -142,7 +146,11 @@ def _overtaken(problem: Problem, tuned: Tuned, target: Target) -> bool:
 
 def explain_schedule(spec: MatmulSpec, target: Target) -> Choice:
     """The choice with every rejected candidate and why; `CompileError` when none is left."""
-    problem = Problem.of(spec, target)
+    return explained(Problem.of(spec, target), target)
+
+
+def explained(problem: Problem, target: Target) -> Choice:
+    """The same for a problem."""
     legal, broken = judged(problem, target)
     tuned = measured_schedule(problem, target)
     if tuned is not None:

@@ -48,10 +48,15 @@ class Axis(NamedTuple):
 
 
 class Common:
-    """The values that a search needs of a problem for all its tile shapes."""
+    """The values that a search needs of a problem for all its tile shapes.
 
-    def __init__(self, problem: Problem, target: Target) -> None:
+    With `most_m` the floors hold for all numbers of rows from the problem's up to that: clusters
+    are as large as they are with any of them, and no rows are out of bounds along that axis.
+    """
+
+    def __init__(self, problem: Problem, target: Target, most_m: int = 0) -> None:
         self.problem, self.target, self.chip = problem, target, figures(target)
+        self._rows_axis, self._most_m = int(problem.swapped), most_m
         self.kind = Kind(problem, target)
         measured = self.chip.parts is not None and self.chip.split is not None
         self.parted = measured and problem.parts_refusal(target) is None
@@ -135,15 +140,26 @@ class Common:
         """The tiles of an extent along M (0) or N (1)."""
         asked = number, extent
         if asked not in self._axes:
-            size = (self.problem.m, self.problem.n)[number]
-            tiles = -(-size // extent)
-            several = self.by_tma[number] and tiles > 1  # a single tile has a box of its rows
-            outside = extent - size / tiles if several else 0.0
-            most, even = 1 << min(tiles.bit_length(), 4) - 1, tiles & -tiles
-            beyond = self.beyond[number] / tiles
-            rows = min(extent, size)
-            self._axes[asked] = Axis(tiles, rows, outside, beyond, most, min(even, SHARING_MAX))
+            self._axes[asked] = self._axis(number, extent)
         return self._axes[asked]
+
+    def _axis(self, number: int, extent: int) -> Axis:
+        size = (self.problem.m, self.problem.n)[number]
+        largest = self._most_m if self._most_m and number == self._rows_axis else size
+        tiles, most_tiles = -(-size // extent), -(-largest // extent)
+        # A single tile has a box of its rows.
+        whole = tiles == 1 or largest > size or not self.by_tma[number]
+        outside = 0.0 if whole else extent - size / tiles
+        every_count = range(tiles, min(tiles + SHARING_MAX, most_tiles + 1))
+        even = max([count & -count for count in every_count])
+        return Axis(
+            tiles,
+            rows=min(extent, size),
+            outside=outside,
+            beyond=self.beyond[number] / tiles,
+            most=1 << min(most_tiles.bit_length(), 4) - 1,
+            even=min(even, SHARING_MAX),
+        )
 
     def tiles_of(self, tile: Schedule) -> int:
         """The number of tiles of groups, which may end anywhere."""

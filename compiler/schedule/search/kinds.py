@@ -31,6 +31,10 @@ class Kind:
     def __init__(self, problem: Problem, target: Target) -> None:
         self._known: dict[str, dict[Hashable, Any]] = _known(_told(problem, target))
 
+    def is_that_of(self, other: Kind) -> bool:
+        """Whether both problems are of one kind."""
+        return self._known is other._known
+
     def of(self, what: str, asked: Hashable, find: Callable[..., Found], *how: object) -> Found:
         """The result of `find`, or the kept one if the same was asked before."""
         known = self.known(what)

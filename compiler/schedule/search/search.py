@@ -16,18 +16,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from heapq import heappop, heappush
 from itertools import groupby
-from operator import attrgetter, le
-from typing import Any
+from operator import attrgetter, itemgetter, le
+from typing import Any, NamedTuple
 
 from ....dialects.target import Target
 from ..estimates.estimate import estimate
 from ..problem import Problem, Schedule
 from ..rules.group_rules import level_schedule
 from ..rules.rules import ROOM_RULES, SHARING_RULES, broken_rule, keeps
+from ..schedule import PLAIN
 from .bounds import TileBounds
 from .candidates import (
     Rank,
@@ -40,6 +41,7 @@ from .candidates import (
     useful_tiles,
 )
 from .faces import ALONE, Face, Faces
+from .kinds import Kind
 from .tensor_bounds import TensorBounds, TensorFace, TensorFaces
 from .wide import wide_floor_us, wide_schedules
 
@@ -52,14 +54,31 @@ ROUNDING = 1 - 1e-9
 """Compensates that a bound is summed in another order than the estimate that it bounds."""
 
 
-def fastest(problem: Problem, target: Target) -> Schedule | None:
+class SharedFloors(NamedTuple):
+    """Lower bounds in microseconds of tile shapes that hold for several problems of a kind, the
+    lowest first."""
+
+    kind: Kind
+    by_tile: dict[tuple[int, int], float]
+
+
+Shape = tuple[float, tuple[int, int], tuple[int, ...]]
+"""A floor, the rows and columns of its tiles, and every K that they take per step."""
+Floors = Mapping[bool, SharedFloors]
+"""Those of the problem as it is, and of the one with A and B exchanged."""
+
+
+def fastest(problem: Problem, target: Target, floors: Floors | None = None) -> Schedule | None:
     """The schedule of least rank among the candidates that keep every rule; None if there is
     none."""
-    return next(by_rank(problem, target), None)
+    return next(by_rank(problem, target, floors), None)
 
 
-def by_rank(problem: Problem, target: Target) -> Iterator[Schedule]:
-    """The best schedule of each order of tiles that may be useful, in order of rank."""
+def by_rank(problem: Problem, target: Target, floors: Floors | None = None) -> Iterator[Schedule]:
+    """The best schedule of each order of tiles that may be useful, in order of rank.
+
+    floors: lower bounds that are known already (`floors_of_rows`).
+    """
     numbers = itertools.count()  # of two that rank alike the first; schedules have no order
     waiting = []
 
@@ -69,7 +88,7 @@ def by_rank(problem: Problem, target: Target) -> Iterator[Schedule]:
                 heappush(waiting, (least_us, simplicity, next(numbers), schedule, refine))
 
     for seen in sides(problem):
-        wait(_faces(seen, target))
+        wait(_faces(seen, target, (floors or {}).get(seen.swapped)))
     wait(_level(problem, target))
     wait(_wide(problem, target))
     while waiting:
@@ -112,14 +131,62 @@ def _legal(problem: Problem, target: Target, ranked: Rank, one: Schedule) -> Ref
         yield ranked, one, None
 
 
-def _faces(problem: Problem, target: Target) -> Refined:
-    faces = (TensorFaces if target.has_tensor_memory else Faces)(problem, target)
-    refine = _tiles if target.has_tensor_memory else _ways
-    for tile, depths in useful_tiles(problem, target):
-        face = faces.of(tile, depths)
-        if face is not None:
-            for floor_us, some in face.floors():
-                yield bound(floor_us), some, partial(refine, face, some)
+def floors_of_rows(problem: Problem, most_m: int, target: Target) -> Floors:
+    """Lower bounds for the problem, and for the same with more rows, up to `most_m`.
+
+    More rows take no less time in any tile shape, but for what `Common` leaves out of a range. None
+    are found for groups of rows, whose tiles are expected numbers, nor for rows of A in memory that
+    are as long as M, which start with a line of L2 for some M only.
+    """
+    found: dict[bool, SharedFloors] = {}
+    for seen in () if problem.grouped or problem.pitch_unit else sides(problem):
+        faces, least_us = _all_faces(seen, target, most_m), {}
+        for tile, depths in useful_tiles(seen, target):
+            face = faces.of(tile, depths)
+            least_us[tile] = min([us for us, _ in face.floors()]) if face else math.inf
+        ordered = sorted(least_us.items(), key=itemgetter(1))
+        found[seen.swapped] = SharedFloors(faces.kind, dict(ordered))
+    return found
+
+
+def _all_faces(problem: Problem, target: Target, most_m: int = 0) -> TensorFaces | Faces:
+    return (TensorFaces if target.has_tensor_memory else Faces)(problem, target, most_m)
+
+
+def _faces(problem: Problem, target: Target, shared: SharedFloors | None = None) -> Refined:
+    faces = _all_faces(problem, target)
+    useful = dict(useful_tiles(problem, target))
+    known = shared.by_tile if shared and shared.kind.is_that_of(faces.kind) else {}
+    shapes = ((us, tile, useful[tile]) for tile, us in known.items() if tile in useful)
+    yield from _next_shape(faces, shapes)
+    for tile, depths in useful.items():
+        if tile not in known:
+            yield from _floors(faces, tile, depths)
+
+
+def _next_shape(faces: TensorFaces | Faces, shapes: Iterator[Shape]) -> Refined:
+    """The first of the shapes; the next one waits only when it is looked at."""
+    for floor_us, *shape in shapes:
+        yield bound(floor_us), PLAIN, partial(_shape, faces, *shape, shapes)
+        return
+
+
+def _shape(
+    faces: TensorFaces | Faces,
+    tile: tuple[int, int],
+    depths: tuple[int, ...],
+    shapes: Iterator[Shape],
+) -> Refined:
+    yield from _next_shape(faces, shapes)
+    yield from _floors(faces, tile, depths)
+
+
+def _floors(faces: TensorFaces | Faces, tile: tuple[int, int], depths: tuple[int, ...]) -> Refined:
+    face = faces.of(tile, depths)
+    if face is not None:
+        refine: Any = _tiles if isinstance(face, TensorFace) else _ways
+        for floor_us, some in face.floors():
+            yield bound(floor_us), some, partial(refine, face, some)
 
 
 def _ways(face: Face, some: Schedule) -> Refined:

@@ -51,7 +51,7 @@ WIDEST = (4, 2)  # along each axis, of the clusters of parts
 class TensorFaces:
     """The tile shapes of a problem."""
 
-    def __init__(self, problem: Problem, target: Target) -> None:
+    def __init__(self, problem: Problem, target: Target, _: int = 0) -> None:
         self.problem, self.target, self.kind = problem, target, Kind(problem, target)
 
     @once
