@@ -206,9 +206,9 @@ def walk(root: Any, op_class: type | UnionType | tuple[type, ...]) -> list[Any]:
     return [op.opview for op in _named(root, _names_of(op_class))]
 
 
-def operations_named(root: Any, name: str) -> list[ir.Operation]:
-    """Every operation of that name under `root`, in program order."""
-    return [op.operation for op in _named(root, {name})]
+def operations_named(root: Any, *names: str) -> list[ir.Operation]:
+    """Every operation of those names under `root`, in program order."""
+    return [op.operation for op in _named(root, names)]
 
 
 def _named(root: Any, names: Collection[str]) -> list[Any]:

@@ -23,6 +23,8 @@ from ...base import operations_named
 from ..registers.register_accumulator import element_and_count
 
 MULTIPLIES = ("sm.wgmma", "sm.wgmma_of_registers")
+LETTERS = {"llvm.load": "l", "sm.pin": "p", **dict.fromkeys(MULTIPLIES, "m")}
+"""What ops that read a slot's values are called in an order; a store is an s."""
 IN_PLACE = re.compile("(lp|lm+s)*")
 """Loads, pins, MMAs and stores of a slot, in the order of a block, where no value of the slot is
 needed after the one that takes its place."""
@@ -35,7 +37,7 @@ def named_sums(kernel: Any) -> Named:
     """Names for the slots of a kernel that qualify, and their registers declared."""
     slots = [op for op in operations_named(kernel, "llvm.alloca") if _holds_registers(op)]
     touches = {slot.result: _touches(slot.result) for slot in slots}
-    kept = _in_place({slot: found for slot, found in touches.items() if found is not None})
+    kept = _in_place(kernel, {slot: each for slot, each in touches.items() if each is not None})
     return {slot: _declared(slot, f"%sums{number}_") for number, slot in enumerate(kept)}
 
 
@@ -103,19 +105,19 @@ def _touches(slot: ir.Value) -> dict[ir.Operation, str] | None:
 def _letter(op: ir.Operation, slot: ir.Value) -> str | None:
     if op.name == "llvm.store":
         return "s" if op.operands[1] == slot else None
-    letters = {"llvm.load": "l", "sm.pin": "p", **dict.fromkeys(MULTIPLIES, "m")}
-    return letters.get(op.name)
+    return LETTERS.get(op.name)
 
 
-def _in_place(touches: dict[ir.Value, dict[ir.Operation, str]]) -> list[ir.Value]:
+def _in_place(kernel: Any, touches: dict[ir.Value, dict[ir.Operation, str]]) -> list[ir.Value]:
     """The slots with MMAs whose touches are in such an order in each block."""
     of_ops = {op: (slot, letter) for slot, ops in touches.items() for op, letter in ops.items()}
-    kept = [slot for slot, ops in touches.items() if "m" in ops.values()]
-    for block in dict.fromkeys(op.block for op in of_ops):
-        order = dict.fromkeys(touches, "")
-        for op in list(block.operations):
-            if op.operation in of_ops:
-                slot, letter = of_ops[op.operation]
-                order[slot] += letter
-        kept = [slot for slot in kept if IN_PLACE.fullmatch(order[slot])]
-    return kept
+    orders: dict[ir.Value, dict[ir.Block, str]] = {slot: {} for slot in touches}
+    for op in operations_named(kernel, *LETTERS, "llvm.store"):
+        if op in of_ops:
+            slot, letter = of_ops[op]
+            orders[slot][op.block] = orders[slot].get(op.block, "") + letter
+    return [
+        slot
+        for slot, ops in touches.items()
+        if "m" in ops.values() and all(map(IN_PLACE.fullmatch, orders[slot].values()))
+    ]
