@@ -9,6 +9,14 @@ RACES = ("test/emulator/races", "test/bugs")
 IDLE = ("test/emulator/races/test_idle_reads.py",)
 RELEASES = [
     Fault(
+        "shadow: a proxy fence behind the issue of a copy covers what it reads later",
+        "        if overwrites and unknown is not None:\n",
+        "        if actor.asynchronous and unknown is None:\n"
+        "            bad &= self._proxy.tags[bytes_of(index, size)] != 0\n"
+        "        if overwrites and unknown is not None:\n",
+        ("test/emulator/races/test_late_proxy_fences.py",),
+    ),
+    Fault(
         "idle-reads: a value that is used later stays excused",
         "        if executing is warp and any_of(mask & lanes):\n            raise trap\n",
         "",

@@ -38,9 +38,8 @@ Warn = Callable[[str, str], None]
 class SharedShadow:
     """The marks of one CTA's shared memory of ``size`` bytes; offsets are those of its window.
 
-    proxy: knows the writing threads that have not executed a proxy fence since; a fence by single
-    lanes is found there. warn: is called for a write that only other threads have fenced. told_of:
-    as in `SharedRules`.
+    proxy: knows the writing threads that have not executed a proxy fence since. warn: is called for
+    a write that only other threads have fenced. told_of: as in `SharedRules`.
     """
 
     def __init__(
@@ -146,8 +145,6 @@ class SharedShadow:
             self._note_fences(index, size, actor, what)
             return
         unknown = self._unordered((who, when), (index, size), actor, actor.rows[KNOWN])
-        if actor.asynchronous and unknown is None:
-            bad &= self._tags[bytes_of(index, size)] != 0
         if overwrites and unknown is not None:
             live = self._unordered((who, when), (index, size), actor, actor.rows[OVER])
             bad &= ~unknown | flags_of(live, len(bad))
