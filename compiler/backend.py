@@ -27,8 +27,11 @@ from .llvm_floats import in_older_syntax
 from .ptxas_ahead import INPUT, PtxasAhead, started
 
 Result = TypeVar("Result")
-OPTIMIZER_LEVEL, BACK_END_LEVEL = 1, 3
-"""LLVM's, each of 0 to 3: ptxas does again what higher ones do (docs/decisions.md)."""
+SIMPLIFIES, HIGHEST = 1, 3
+"""Levels of LLVM. Kernels whose MMAs run by themselves are as fast at the lower one, since ptxas
+does again what higher ones do; where threads multiply, higher ones join their loads
+(docs/decisions.md)."""
+RUNS_BY_ITSELF = re.compile(r"wgmma\.mma_async|tcgen05\.mma")
 TRIPLE = "nvptx64-nvidia-cuda"
 PTXAS_VARIABLE = "TILEWRIGHT_PTXAS"
 SECONDS_VARIABLE = "TILEWRIGHT_PTXAS_SECONDS"
@@ -89,25 +92,27 @@ def emit_ptx(
     llvm = _llvm()
     module = _parse(llvm, llvm_ir)
     machine = llvm.Target.from_triple(TRIPLE).create_target_machine(
-        cpu=chip, features=ptx_feature, opt=BACK_END_LEVEL
+        cpu=chip, features=ptx_feature, opt=HIGHEST
     )
     module.triple = TRIPLE
     module.data_layout = str(machine.target_data)
-    _optimize(llvm, module, machine, meanwhile)
+    level = SIMPLIFIES if RUNS_BY_ITSELF.search(llvm_ir) else HIGHEST
+    _optimize(llvm, module, machine, level, meanwhile)
     return machine.emit_assembly(module)
 
 
-def _optimize(llvm, module, machine, meanwhile: Callable[[], None] | None) -> None:
-    """Simplify each function. A module has one, so that what looks at all of them finds nothing."""
-    options = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZER_LEVEL)
+def _optimize(llvm, module, machine, level: int, meanwhile: Callable[[], None] | None) -> None:
+    """Run LLVM's passes of a level; at the lowest those that simplify each function."""
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_unrolling = False  # the lowering unrolls what pays; the rest only costs registers
     builder = llvm.create_pass_builder(machine, options)
-    manager = builder.getFunctionPassManager()
+    whole = level > SIMPLIFIES
+    manager = builder.getModulePassManager() if whole else builder.getFunctionPassManager()
+    defined = [function for function in module.functions if not function.is_declaration]
 
     def run() -> None:
-        for function in module.functions:
-            if not function.is_declaration:
-                manager.run(function, builder)
+        for each in [module] if whole else defined:
+            manager.run(each, builder)
 
     try:
         if meanwhile is None:
