@@ -20,7 +20,7 @@ TORCH_TESTS := test/inductor test/compiler/calls test/compiler/groups test/compi
 
 install: $(INSTALLED)
 
-$(INSTALLED): pyproject.toml constraints.txt runtime/_again.c
+$(INSTALLED): pyproject.toml constraints.txt runtime/_relaunch.c
 	@echo "preparing $(VENV) (the first time takes minutes)" >&2
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 	  "make: tilewright needs Python 3.11 or newer; name one with PYTHON=")'

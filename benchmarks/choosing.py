@@ -8,9 +8,9 @@ Shapes are drawn as `shape_lists.py` has it, in bf16; with --kinds each is of on
 drawn. A figure is CPU time in milliseconds, the least of the repeats: mean and median of all
 shapes, what nine of ten stay under, the most, how many take over 10 ms, and the longest shape. What
 a process remembers of other sizes of the same types, layouts and epilogue is remembered here
-(`schedule/search/kinds.py`); with --first each is the first of its kind. The tables of measured
-schedules are asked as in any compilation. Shapes that a kind or a chip does not take are left out.
-With --choices the schedules are written instead, also for `KINDS`, to compare two trees.
+(`schedule/search/kind_cache.py`); with --first each is the first of its kind. The tables of
+measured schedules are asked as in any compilation. Shapes that a kind or a chip does not take are
+left out. With --choices the schedules are written instead, also for `KINDS`, to compare two trees.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 
 from shape_lists import drawn
 
-from tilewright.compiler.schedule.search import kinds
+from tilewright.compiler.schedule.search import kind_cache
 from tilewright.compiler.schedule.search.choice import choose_schedule, target_for
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
@@ -80,7 +80,7 @@ def main() -> None:
     if options.choices:
         options.choices.write_text(json.dumps(choices(shapes, options), indent=1))
         return
-    asked = kinds_of(shapes, options.seed if options.kinds else None)
+    asked = kinds_of(shapes, options.seed if options.kind_cache else None)
     found = {chip: figures(times_of(asked, chip, options)) for chip in options.target.split(",")}
     machine = f"{platform.machine()}, Python {platform.python_version()}"
     result = {"machine": machine, "shapes": len(shapes), "seed": options.seed, "cpu_ms": found}
@@ -141,7 +141,7 @@ def choosing_ms(spec: MatmulSpec, chip: str, options: argparse.Namespace) -> flo
     target, runs = target_for(spec, chip), []
     for _ in range(options.repeat):
         if options.first:
-            kinds.forget()
+            kind_cache.forget()
         started = time.process_time()
         choose_schedule(spec, target)
         runs.append(time.process_time() - started)

@@ -40,8 +40,8 @@ def algorithms(x: Any, w: Any, most: int) -> list[Callable[[int], Any]]:
     handle, product = c_void_p(), c_void_p()
     _check(lt.cublasLtCreate(byref(handle)))
     _check(lt.cublasLtMatmulDescCreate(byref(product), COMPUTE_F32, F32))
-    turned = ctypes.byref(c_int(TRANSPOSE))
-    _check(lt.cublasLtMatmulDescSetAttribute(product, TRANSPOSED_A, turned, c_size_t(4)))
+    transposed = ctypes.byref(c_int(TRANSPOSE))
+    _check(lt.cublasLtMatmulDescSetAttribute(product, TRANSPOSED_A, transposed, c_size_t(4)))
     # Column-major, its first operand is our weight, and C has n rows.
     layouts = [_layout(lt, *size) for size in ((k, n), (k, m), (n, m))]
     every = (*layouts, layouts[2])

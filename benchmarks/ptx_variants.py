@@ -46,7 +46,7 @@ KEPT_ELEMENTS, SLEEP_NS, MINUS_ZEROS = 256, 1_000_000, "0x80008000"
 POLICIES = {"first": "0x12F0000000000000", "last": "0x14F0000000000000"}
 """What `createpolicy` makes for whole tensors."""
 NONE = "\t.reg .b32 %none;\n\tmov.b32 %none, 0;\n"
-TURNED = (
+PERMUTED = (
     "\t.reg .pred %begins;\n\t.reg .pred %back;\n"
     "\t.reg .b32 %odd;\n\t.reg .b32 %turned;\n\tmov.b32 %odd, 1;\n"
 )
@@ -124,12 +124,12 @@ def _kept(ptx: str) -> str:
     return _of_kind(OPERANDS, early)(ptx)
 
 
-def _turned(ptx: str) -> str:
+def _transposed(ptx: str) -> str:
     """At the first load of a step, which is the one of A: a tile begins where it is the first."""
     kinds, step = kinds_of(ptx), ""
     last = (max(map(int, STEPS.findall(ptx)), default=1) - 1) * STEP_ELEMENTS
 
-    def turned(match: Match) -> str:
+    def transposed(match: Match) -> str:
         nonlocal step
         if kinds[match["map"]] != OPERANDS:
             return match[0]
@@ -144,7 +144,7 @@ def _turned(ptx: str) -> str:
             f"\tselp.b32 %turned, %turned, {k}, %back;\n{load}"
         )
 
-    return LOAD.sub(turned, ptx)
+    return LOAD.sub(transposed, ptx)
 
 
 def _unadded(ptx: str) -> str:
@@ -168,7 +168,7 @@ FORMS: dict[str, tuple[Callable[[str], str], str]] = {
     "beside_first": (_of_kind(BESIDE, _hinted("first")), _declared("first")),
     "operands_last": (_of_kind(OPERANDS, _hinted("last")), _declared("last")),
     "hinted_polls": (lambda ptx: WAIT.sub(rf"\1, {SLEEP_NS};", ptx), ""),
-    "back_and_forth": (_turned, TURNED),
+    "back_and_forth": (_transposed, PERMUTED),
 }
 """How each form rewrites the text, and what it declares."""
 RIGHT = ("c_first", "beside_first", "operands_last", "hinted_polls", "back_and_forth")

@@ -9,17 +9,16 @@
 `compile` needs no GPU. It writes FOLDER/MxNxK.RECIPE.VARIANT.zip: recipes are scales of 128 by
 their forms, and "fast" and "two-level" for products without scales, by how sums are formed.
 Variants are "chosen", the compiler's schedule, and tiles by name where threads add, of a C of f32
-also such whose threads store it without staging. `run` needs no
-compiler: only `runtime` as tilewright.runtime, torch, numpy and cuda-python. Each result is
-compared with the product of dequantized operands first; torch's contender is `torch._scaled_mm` of
-the same recipe (with one scale a tensor for those without), where it has one. Each contender is
-captured in a CUDA graph of several calls, each with other operands, which together exceed L2, as
-weights of a model do; contenders take turns, and times are medians. `--rest 2`
-leaves the GPU alone twice as long as each graph took, so that none runs at the limit of its power
-because of the one before it. `--clocks`
+also such whose threads store it without staging. `run` needs no compiler: only `runtime` as
+tilewright.runtime, torch, numpy and cuda-python. Each result is compared with the product of
+dequantized operands first; torch's contender is `torch._scaled_mm` of the same recipe (with one
+scale a tensor for those without), where it has one. Each contender is captured in a CUDA graph of
+several calls, each with other operands, which together exceed L2, as weights of a model do;
+contenders take turns, and times are medians. `--rest 2` leaves the GPU alone twice as long as each
+graph took, so that none runs at the limit of its power because of the one before it. `--clocks`
 says the clock of the multiprocessors and the power while a contender runs on and on, which tells
-what the power limit bounds. `once` launches each contender where ncu looks, once, and prints its
-name in that order.
+what the power limit bounds. `cached_attribute` launches each contender where ncu looks, once, and
+prints its name in that order.
 """
 
 from __future__ import annotations
@@ -114,7 +113,9 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--c-dtype", choices=[*TORCH_DTYPES], default="bf16")
     add_rest(parser)
     run = "rounds", "rest", "clocks", "json"
-    options = parsed(parser, compile=("target", "shapes", "only", "c_dtype"), run=run, once=())
+    options = parsed(
+        parser, compile=("target", "shapes", "only", "c_dtype"), run=run, cached_attribute=()
+    )
     if not any(options.only in name for name in RECIPES):
         parser.error(f"--only must be in one of {', '.join(RECIPES)}, got '{options.only}'")
     return options

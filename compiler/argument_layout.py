@@ -33,21 +33,21 @@ def lay_out(source: LinalgText, module: ir.Module, normalized: ir.Module, chip: 
     (matmul,) = walk(normalized, MatmulOp)
     target = find_target(chip)
     mma = (target.using(source.mma) if source.mma else target).mma
-    turned = frozenset(
+    transposed = frozenset(
         number
         for number, majors in _majors(matmul).items()
-        if _is_better_turned(number in source.column_major, majors, matmul, mma)
+        if _is_better_transposed(number in source.column_major, majors, matmul, mma)
     )
-    if not turned:
+    if not transposed:
         return source
     (function,) = walk(module, func.FuncOp)
-    for number in sorted(turned):
-        _turn(function, number)
+    for number in sorted(transposed):
+        _transpose(function, number)
     text = module.operation.get_asm(enable_debug_info=True)
-    return replace(source, text=text, turned=turned)
+    return replace(source, text=text, transposed=transposed)
 
 
-def tell_gaps(source: LinalgText, module: ir.Module) -> LinalgText:
+def describe_gaps(source: LinalgText, module: ir.Module) -> LinalgText:
     """The source whose arguments that are parts or views of others, with gaps, lie so.
 
     `module` is the source, parsed, which is changed.
@@ -68,7 +68,7 @@ def _layout(type_: Any, strides: tuple[int, ...]) -> ir.Attribute:
     return ir.DictAttr.get({LAYOUT_ATTRIBUTE: ir.StridedLayoutAttr.get(0, list(strides))})
 
 
-def tell_arguments(module: ir.Module, source: Any) -> None:
+def describe_arguments(module: ir.Module, source: Any) -> None:
     """Let what passes left of a torch module's function say what its arguments are."""
     if isinstance(source, LinalgText) and source.arguments:
         module.operation.attributes[ARGUMENTS_ATTRIBUTE] = _described(source)
@@ -84,22 +84,22 @@ def read_arguments(module: ir.Module, source: LinalgText) -> LinalgText:
 
 def _described(source: LinalgText) -> ir.Attribute:
     names = [ir.StringAttr.get(name) for name in source.arguments]
-    turned = ir.DenseI64ArrayAttr.get(sorted(source.turned))
-    return ir.DictAttr.get({"names": ir.ArrayAttr.get(names), "transposed": turned})
+    transposed = ir.DenseI64ArrayAttr.get(sorted(source.transposed))
+    return ir.DictAttr.get({"names": ir.ArrayAttr.get(names), "transposed": transposed})
 
 
-def _read(module: ir.Module, told: ir.Attribute, source: LinalgText) -> LinalgText:
+def _read(module: ir.Module, described: ir.Attribute, source: LinalgText) -> LinalgText:
     """The source with names and turned arguments as its module tells them."""
     try:
-        fields = ir.DictAttr(told)
+        fields = ir.DictAttr(described)
         names = [ir.StringAttr(name).value for name in ir.ArrayAttr(fields["names"])]
-        turned = list(ir.DenseI64ArrayAttr(fields["transposed"]))
-        if len(fields) != 2 or not names or not set(turned) <= set(range(len(names))):
+        transposed = list(ir.DenseI64ArrayAttr(fields["transposed"]))
+        if len(fields) != 2 or not names or not set(transposed) <= set(range(len(names))):
             raise ValueError
     except (ValueError, KeyError) as error:
         rule = 'must be {names = ["…", …], transposed = array<i64: which of them, …>}'
-        raise refused(module.operation, f"{ARGUMENTS_ATTRIBUTE} {rule}, got {told}") from error
-    return replace(source, arguments=tuple(names), turned=frozenset(turned))
+        raise refused(module.operation, f"{ARGUMENTS_ATTRIBUTE} {rule}, got {described}") from error
+    return replace(source, arguments=tuple(names), transposed=frozenset(transposed))
 
 
 def _majors(matmul: MatmulOp) -> dict[int, set[str]]:
@@ -115,13 +115,15 @@ def _majors(matmul: MatmulOp) -> dict[int, set[str]]:
     return majors
 
 
-def _is_better_turned(column_major: bool, majors: set[str], matmul: MatmulOp, mma: MmaUnit) -> bool:
+def _is_better_transposed(
+    column_major: bool, majors: set[str], matmul: MatmulOp, mma: MmaUnit
+) -> bool:
     if element_bytes(matmul.a.type.element_type) in mma.mn_major_bytes:  # as B's
         return column_major
     return majors == {"mn"}
 
 
-def _turn(function: func.FuncOp, number: int) -> None:
+def _transpose(function: func.FuncOp, number: int) -> None:
     """Let the function take an argument's transpose, and transpose that first."""
     block = function.body.blocks[0]
     argument = block.arguments[number]
@@ -135,11 +137,11 @@ def _turn(function: func.FuncOp, number: int) -> None:
         linalg.transpose(argument, outs=[empty], permutation=order)
     transpose = block.operations[1].operation
     argument.replace_all_uses_except(transpose.results[0], transpose)
-    told = function.operation.attributes
-    if "arg_attrs" in told:
-        layouts = list(ir.ArrayAttr(told["arg_attrs"]))
+    described = function.operation.attributes
+    if "arg_attrs" in described:
+        layouts = list(ir.ArrayAttr(described["arg_attrs"]))
         layouts[number] = ir.DictAttr.get({})
-        told["arg_attrs"] = ir.ArrayAttr.get(layouts)
+        described["arg_attrs"] = ir.ArrayAttr.get(layouts)
     inputs = [each.type for each in block.arguments]
     type_ = ir.FunctionType.get(inputs, function.type.results)
     function.operation.attributes["function_type"] = ir.TypeAttr.get(type_)

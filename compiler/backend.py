@@ -22,7 +22,7 @@ from ..runtime.child import CompletedTool, crash_of, run_tool
 from ..runtime.locks import free_in_children
 from ..runtime.scratch import scratch_folder
 from ..runtime.version import VERSION
-from .beside import beside
+from .concurrency import run_concurrently
 from .llvm_floats import in_older_syntax
 from .ptxas_ahead import INPUT, PtxasAhead, started
 
@@ -118,7 +118,7 @@ def _optimize(llvm, module, machine, level: int, meanwhile: Callable[[], None] |
         if meanwhile is None:
             run()
         else:
-            beside(run, meanwhile)
+            run_concurrently(run, meanwhile)
     finally:
         _free(manager)
 
@@ -216,11 +216,11 @@ def ptxas_version(ptxas: str) -> str:
 def _mlir_version() -> str:
     from ..dialects.mlir import PACKAGE
 
-    found = _told_version(PACKAGE)
+    found = _version_in_metadata(PACKAGE)
     return f"{PACKAGE} {found}" if found else f"{PACKAGE}, unknown version"
 
 
-def _told_version(package: str) -> str:
+def _version_in_metadata(package: str) -> str:
     """The version that an installed package's metadata tell, "" where there are none.
 
     `importlib.metadata` reads every such file as an e-mail; to import what that takes needs 30 ms.
@@ -228,8 +228,8 @@ def _told_version(package: str) -> str:
     spec = importlib.util.find_spec(package.replace("-", "_"))
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         name = f"{Path(folder).name}-*.dist-info/METADATA"
-        for told in Path(folder).parent.glob(name):
-            found = re.search(r"^Version: (\S+)$", told.read_text("utf-8"), re.MULTILINE)
+        for metadata in Path(folder).parent.glob(name):
+            found = re.search(r"^Version: (\S+)$", metadata.read_text("utf-8"), re.MULTILINE)
             if found:
                 return found[1]
     return ""

@@ -81,7 +81,7 @@ def _own_name(path: Path) -> str:
         return "a torn one"
 
 
-def write_again(path: str | Path, bundle: Bundle) -> None:
+def rewrite(path: str | Path, bundle: Bundle) -> None:
     """Write a bundle, of one kernel or of several, to another place as `write_bundle` does."""
     _write(Path(path), _contents_of_several(bundle))
 
@@ -106,8 +106,8 @@ def several(kernels: Sequence[Compiled], path: Path | None = None) -> Bundle:
 
 def _rows_of(bundle: Bundle) -> tuple[int, int]:
     """The rows of a kernel that is told no ranges."""
-    told = size_parameter(bundle.manifest)
-    return told.get("least", 1), told.get("most") or most_rows(bundle.manifest)
+    size = size_parameter(bundle.manifest)
+    return size.get("least", 1), size.get("most") or most_rows(bundle.manifest)
 
 
 def _contents(bundle: Bundle, prefix: str = "") -> dict[str, bytes]:

@@ -56,9 +56,9 @@ def complete_manifest(compiled: Compiled, source: MatmulSpec | LinalgText, origi
         "resources": {name: getattr(compiled.assembled, name) for name in resources},
         "tools": versions(),
     }
-    told = compiled.manifest.pop("source")
+    described = compiled.manifest.pop("source")
     if isinstance(source, LinalgText):
-        compiled.manifest |= _arguments(source, told, compiled.manifest["tensors"])
+        compiled.manifest |= _arguments(source, described, compiled.manifest["tensors"])
     if origins and compiled.ptx:
         from ..runtime.emulator.ptx.origins import origin_runs  # with it, a third of a second
 
@@ -67,18 +67,18 @@ def complete_manifest(compiled: Compiled, source: MatmulSpec | LinalgText, origi
 
 
 def _arguments(
-    source: LinalgText, told: dict[str, Any], tensors: list[dict[str, Any]]
+    source: LinalgText, described: dict[str, Any], tensors: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """What the source's function takes, and which argument each input of the kernel is."""
-    names = source.arguments or [f"argument {number}" for number in range(told["arguments"])]
-    names = [*names, *[MARKS] * (told["arguments"] - len(names))]  # what instrument adds
-    found = iter(zip(told["inputs"], told["transposed"], strict=True))
+    names = source.arguments or [f"argument {number}" for number in range(described["arguments"])]
+    names = [*names, *[MARKS] * (described["arguments"] - len(names))]  # what instrument adds
+    found = iter(zip(described["inputs"], described["transposed"], strict=True))
 
     def argument(tensor: dict[str, Any]) -> dict[str, Any]:
         if tensor["role"] != "input":
             return tensor
         index, transposed = next(found)
-        turned = transposed != (index in source.turned)
-        return {**tensor, "argument": {"index": index, "transposed": turned}}
+        is_transposed = transposed != (index in source.transposed)
+        return {**tensor, "argument": {"index": index, "transposed": is_transposed}}
 
     return {"arguments": list(names), "tensors": [argument(tensor) for tensor in tensors]}

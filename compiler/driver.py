@@ -18,13 +18,13 @@ from ..passes.dynamic_rows import bound_rows
 from ..passes.lowering.epilogue.late import LATE_MEETING
 from ..passes.math_policy import ask_for_math
 from ..passes.schedule.ping_pong import AGENTS
-from .argument_layout import tell_arguments
+from .argument_layout import describe_arguments
 from .backend import RoomError, assemble, assembler_ahead, emit_ptx
 from .chosen_pipeline import ANY, TENSOR_CORE, THREADS, choose_pipeline, pipelines_by_rank
 from .compiled import Compiled, complete_manifest
+from .deferred_checks import DeferredChecks
 from .importers.linalg_text import LinalgText
 from .ir_text import short_text
-from .later_checks import LaterChecks
 from .levels import is_kernel, level_of
 from .lowered import launch_of
 from .mlir_errors import mlir_errors
@@ -100,7 +100,7 @@ def compile_matmul(
     how |= {"math": math, "rows": rows}
 
     def compiled_by(passes: str | None) -> Compiled:
-        later = LaterChecks()
+        later = DeferredChecks()
         with blamed_on(source), later.before_errors():
             return _compile(source, target, passes, **how, later=later if chosen else None)
 
@@ -194,7 +194,7 @@ def _compile(
     origins: bool,
     math: str | None,
     rows: tuple[int, ...] | None,
-    later: LaterChecks | None,
+    later: DeferredChecks | None,
 ) -> Compiled:
     """Compile with one pipeline: the given one, or that of the chosen schedule."""
     gpu = _gpu_of(target)
@@ -212,7 +212,7 @@ def _compile(
         calls = complete_pipeline(pipeline, preset, stop_after, lower, level)
         normalized = chosen and level is None
         stages += run_passes(module, calls[1:] if normalized else calls, log, observer, later)
-        tell_arguments(module, source)
+        describe_arguments(module, source)
         text = ",".join(str(call) for call in calls)
         compiled = Compiled(text, target, None, log.remarks, stages, level, chosen)
         if until == "mlir":
@@ -368,7 +368,7 @@ def _emit(compiled: Compiled, target: str, meanwhile: Callable[[], None] | None)
 
 
 def _assemble(
-    compiled: Compiled, target: str, allow_spills: bool, later: LaterChecks | None
+    compiled: Compiled, target: str, allow_spills: bool, later: DeferredChecks | None
 ) -> None:
     """Run ptxas, which starts while LLVM runs, once the remaining checks are over: they hold up
     LLVM's back end, and ptxas only what comes after it."""

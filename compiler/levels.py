@@ -66,12 +66,12 @@ def is_lowering(name: str) -> bool:
     return PASSES[name] in LOWERING
 
 
-def is_left(name: str, level: str | None) -> bool:
+def is_pending(name: str, level: str | None) -> bool:
     """Whether a pass may still run on a module of that level."""
     return level is None or _place(name) > _place(level)
 
 
-def check_left(names: list[str], level: str | None) -> None:
+def check_pending(names: list[str], level: str | None) -> None:
     """Refuse a pass that belongs before what the module holds, or before what it follows."""
     lowered = ""
     for name in names:
@@ -79,8 +79,8 @@ def check_left(names: list[str], level: str | None) -> None:
             rule = f"pipeline: {name} must come before {lowered}, which begins the lowering"
             raise OptionError(f"{rule}, got it after; exchange them")
         lowered = lowered or (name if is_lowering(name) else "")
-        if not is_left(name, level):
-            left = ", ".join(each for each in PASSES if is_left(each, level)) or "none"
+        if not is_pending(name, level):
+            left = ", ".join(each for each in PASSES if is_pending(each, level)) or "none"
             raise OptionError(
                 f"pipeline: a module that is through {level} takes passes that come after it "
                 f"({left}), got {name}; leave it out"

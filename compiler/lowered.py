@@ -68,11 +68,11 @@ def _check_sizes(kernel: ir.Operation, launch: dict[str, Any]) -> None:
     for name, field in SIZES.items():
         got = kernel.attributes[name] if name in kernel.attributes else None
         sizes = [1, 1, 1] if got is None else list(ir.DenseI32ArrayAttr(got))
-        told = launch[field]
+        stated = launch[field]
         if field == "cluster" and "preferred_cluster" in launch:  # of two shapes none is required
-            told = [1, 1, 1]
-        if sizes != told:
-            rule = f"{name} must be the {field} of {LAUNCH_ATTRIBUTE}, {told}"
+            stated = [1, 1, 1]
+        if sizes != stated:
+            rule = f"{name} must be the {field} of {LAUNCH_ATTRIBUTE}, {stated}"
             raise refused(kernel, f"{rule}, got {sizes}")
 
 

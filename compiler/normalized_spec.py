@@ -33,7 +33,7 @@ from .spec import (
     TWO_LEVEL,
     MatmulSpec,
 )
-from .spec.epilogue import hints_of_beside
+from .spec.epilogue import hints_of_epilogue_operands
 
 
 def spec_of(module: ir.Module) -> MatmulSpec:
@@ -74,7 +74,7 @@ def _with_epilogue(spec: MatmulSpec, matmul: MatmulOp) -> MatmulSpec:
     steps = [Step(op.name, op.results[0], list(op.operands)) for op in ops if len(op.results)]
     instructions = instructions_of(steps, spec.outputs)
     elements = {op.source: (op.axes.value, str(op.value.type)) for op in walk(matmul, ElementOp)}
-    beside = hints_of_beside(list(elements.values()), matmul.c.type.rank)
+    beside = hints_of_epilogue_operands(list(elements.values()), matmul.c.type.rank)
     return replace(spec, epilogue_instructions=instructions, **beside)
 
 

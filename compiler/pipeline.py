@@ -44,9 +44,9 @@ from ..passes.linalg.check_matmul import check_matmuls
 from ..passes.lowering.barriers.pipes_to_barriers import PipesToBarriers
 from ..passes.lowering.planning.plan_memory import PlanMemory
 from ..passes.thread_rules import check_threads
+from .deferred_checks import DeferredChecks
 from .ir_text import short_text
-from .later_checks import LaterChecks
-from .levels import check_left, is_kernel, is_left, level_of
+from .levels import check_pending, is_kernel, is_pending, level_of
 from .mlir_errors import mlir_errors
 from .presets import PRESETS_OF, THREAD_PRESETS
 
@@ -167,7 +167,7 @@ def _named(text: str | None, preset: str | None, level: str | None) -> list[Pass
     """The passes of a text or preset; a kernel has its schedule and needs none."""
     if text is not None:
         calls = parse_pipeline(text)
-        check_left([call.name for call in calls], level)
+        check_pending([call.name for call in calls], level)
         return calls
     presets = all_presets()
     if preset is not None and preset not in presets:
@@ -178,13 +178,13 @@ def _named(text: str | None, preset: str | None, level: str | None) -> list[Pass
             raise OptionError(f"{rule}; name the passes that are left by a pipeline")
         return []
     calls = parse_pipeline(DEFAULT_PIPELINE if preset is None else presets[preset])
-    return [call for call in calls if is_left(call.name, level)]
+    return [call for call in calls if is_pending(call.name, level)]
 
 
 def _cut(calls: list[PassCall], stop_after: str, level: str | None) -> list[PassCall]:
     names = [call.name for call in calls]
     if stop_after in LOWERING_NAMES:
-        return _cut_lowering(calls, stop_after) if is_left(stop_after, level) else []
+        return _cut_lowering(calls, stop_after) if is_pending(stop_after, level) else []
     if stop_after not in names:
         known = f"use one of {', '.join(names)}" if names else "no pass is left to run"
         raise OptionError(f"stop-after: {stop_after!r} is not in the pipeline; {known}")
@@ -265,7 +265,7 @@ def run_passes(
     calls: list[PassCall],
     log: PassLog,
     observer: Callable[[PassEvent], None] | None = None,
-    later: LaterChecks | None = None,
+    later: DeferredChecks | None = None,
 ) -> list[tuple[str, float]]:
     """Run the passes in order, verifying after each; (name, wall seconds) of each.
 

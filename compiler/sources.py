@@ -20,7 +20,7 @@ from ..dialects.mlir import ir
 from ..dialects.mma_units import ADDED
 from ..dialects.tile import MatmulOp
 from ..passes.base import DEFAULT_TARGET, PassLog, use_mma, walk
-from .argument_layout import lay_out, read_arguments, tell_gaps
+from .argument_layout import describe_gaps, lay_out, read_arguments
 from .argument_shapes import reshape_arguments
 from .importers.file_kinds import EXPORTED
 from .importers.linalg_text import LinalgText
@@ -51,7 +51,7 @@ def loaded_source(source: Source, target: str | None) -> MatmulSpec | LinalgText
         raise OptionError(f"{SOURCES}, got {got}")
     target = target or DEFAULT_TARGET
     source.check_sums(target)
-    return _laid_out(source, target) if source.arguments and not source.turned else source
+    return _laid_out(source, target) if source.arguments and not source.transposed else source
 
 
 def _path_of(source: str | Path) -> Path:
@@ -74,7 +74,7 @@ def _laid_out(source: LinalgText, target: str) -> LinalgText:
     """The text of a torch module for a kernel that reads its arguments as they best lie."""
     with lent_context(), ir.Location.unknown():
         module = import_source(source)
-        source = tell_gaps(reshape_arguments(source, module), module)
+        source = describe_gaps(reshape_arguments(source, module), module)
         normalized = import_source(source)
         run_passes(normalized, [PassCall(FIRST)], PassLog())
         source = _with_digits(source, normalized)

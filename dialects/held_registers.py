@@ -53,7 +53,7 @@ def holds_scales(rows: int, columns: int, warpgroups: int, scales: int) -> bool:
     return held <= beside_scales(rows, warpgroups, vectors=True)
 
 
-def scales_apart(rows: int, columns: int, warpgroups: int) -> bool:
+def scales_one_by_one(rows: int, columns: int, warpgroups: int) -> bool:
     """Whether a product is multiplied by the scales of its rows, and then by those of its columns,
     which came to shared memory, instead of by factors.
 

@@ -153,12 +153,12 @@ def inline_asm(
 
 def asm_statement(text: str, values: Values = (), constraints: str = "") -> None:
     """An asm that gives nothing, and stays where it is."""
-    told = {"asm_string": text, "constraints": constraints}
+    attributes = {"asm_string": text, "constraints": constraints}
     ir.Operation.create(
         "llvm.inline_asm",
         operands=values,
         attributes={
-            **{name: ir.StringAttr.get(each) for name, each in told.items()},
+            **{name: ir.StringAttr.get(each) for name, each in attributes.items()},
             "has_side_effects": ir.UnitAttr.get(),
         },
     )
@@ -195,7 +195,7 @@ def global_(
     constant: ir.Attribute | None = None,
 ) -> None:
     """A variable in an address space, or a constant with its value."""
-    told = {
+    attributes = {
         "sym_name": ir.StringAttr.get(symbol),
         "global_type": ir.TypeAttr.get(type_),
         "linkage": ir.Attribute.parse(f"#llvm.linkage<{linkage}>"),
@@ -203,18 +203,18 @@ def global_(
         **_aligned(alignment),
     }
     if constant is not None:
-        told |= {"constant": ir.UnitAttr.get(), "value": constant}
-    ir.Operation.create("llvm.mlir.global", attributes=told, regions=1)
+        attributes |= {"constant": ir.UnitAttr.get(), "value": constant}
+    ir.Operation.create("llvm.mlir.global", attributes=attributes, regions=1)
 
 
 def func(symbol: str, type_: ir.Type, arguments: Sequence[ir.Attribute]) -> ir.Operation:
     """A function without a body yet, and the attributes of its arguments."""
-    told = {
+    attributes = {
         "sym_name": ir.StringAttr.get(symbol),
         "function_type": ir.TypeAttr.get(type_),
         "arg_attrs": ir.ArrayAttr.get(list(arguments)),
     }
-    return ir.Operation.create("llvm.func", attributes=told, regions=1)
+    return ir.Operation.create("llvm.func", attributes=attributes, regions=1)
 
 
 def return_() -> None:

@@ -51,12 +51,12 @@ def _shown(field: dataclasses.Field[Any]) -> Any:
 
 
 def __init__(self: Any, *values: Any, **named: Any) -> None:
-    names, told = self.__match_args__, self.__dict__
+    names, own = self.__match_args__, self.__dict__
     if len(values) > len(names):
         raise TypeError(f"{_name(self)} takes {len(names)} values, got {len(values)}")
-    told.update(zip(names, values, strict=False))
+    own.update(zip(names, values, strict=False))
     for name in names[len(values) :]:
-        told[name] = named.pop(name) if name in named else _default(self, name)
+        own[name] = named.pop(name) if name in named else _default(self, name)
     if named:
         raise TypeError(f"{_name(self)} takes no {', '.join(map(repr, named))} here")
     if hasattr(self, "__post_init__"):
@@ -77,8 +77,8 @@ def _name(self: Any) -> str:
 
 
 def _values(self: Any) -> tuple[Any, ...]:
-    told = self.__dict__
-    return tuple([told[name] for name in self.__match_args__])
+    own = self.__dict__
+    return tuple([own[name] for name in self.__match_args__])
 
 
 def __repr__(self: Any) -> str:

@@ -40,7 +40,7 @@ def matrix_stores(target: Target) -> str | None:
 
 
 def stored_by_warpgroups(
-    target: Target, m: int, n: int, turned: bool, in_groups: bool
+    target: Target, m: int, n: int, transposed: bool, in_groups: bool
 ) -> str | None:
     """Warpgroups store rows of their own where two or more hold a tile, and rows lie in line."""
     warpgroups = target.mma_warpgroups(m, n) or 1
@@ -49,7 +49,7 @@ def stored_by_warpgroups(
         return f"two warpgroups must hold a tile for each to store its rows, got {m}x{n} sums"
     if target.adds_from_tensor_memory:
         return "rows of a warpgroup must lie in line, got those of products from tensor memory"
-    if turned:
+    if transposed:
         return "rows of a warpgroup must lie in line, got exchanged operands"
     return "the rows of a tile must be of one matrix, got those of a group" if in_groups else None
 

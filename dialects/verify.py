@@ -216,8 +216,8 @@ def summed_extents(op: Any) -> tuple[int, int]:
     """Rows and columns of the sums that CTAs add up for a store, as C lies: of a transposed view
     the columns and rows of a tile."""
     m, n = op.acc.type.shape
-    turned = getattr(op.view.owner, "name", "") == "tile.transposed"
-    return (n, m) if turned else (m, n)
+    transposed = getattr(op.view.owner, "name", "") == "tile.transposed"
+    return (n, m) if transposed else (m, n)
 
 
 def verify_stored_to(op: Any) -> bool:

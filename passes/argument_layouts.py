@@ -62,11 +62,11 @@ def _strides(function: func.FuncOp, which: str, number: int, type_: Any) -> list
     attributes = function.operation.attributes
     if which not in attributes:
         return None
-    told = dict(_named(ir.ArrayAttr(attributes[which])[number]))
-    layout = told.pop(LAYOUT_ATTRIBUTE, None)
+    named = dict(_named(ir.ArrayAttr(attributes[which])[number]))
+    layout = named.pop(LAYOUT_ATTRIBUTE, None)
     what = f"{'argument' if which == 'arg_attrs' else 'result'} {number}"
-    if told:
-        name, value = next(iter(told.items()))
+    if named:
+        name, value = next(iter(named.items()))
         rule = f"{what}: attributes must be {LAYOUT_ATTRIBUTE}"
         raise refused(function, f"{rule}, got {name} = {value}; remove it")
     if layout is None:
@@ -74,7 +74,7 @@ def _strides(function: func.FuncOp, which: str, number: int, type_: Any) -> list
     sizes = list(type_.shape) if isinstance(type_, ir.RankedTensorType) else []
     shape = any_extents(sizes)
     strides = _read(layout)
-    if strides is None or len(strides) != len(shape) or not is_apart(shape, strides):
+    if strides is None or len(strides) != len(shape) or not is_non_overlapping(shape, strides):
         rule = f"{what}: {LAYOUT_ATTRIBUTE} {RULE}"
         raise refused(function, f"{rule}, got {layout} of {type_}; transpose or copy the tensor")
     if is_dynamic_step(strides[0]) and strides[1:] == dense_strides(shape[1:]):
@@ -97,7 +97,7 @@ def any_extents(shape: Sequence[int]) -> list[int]:
     return [ANY_NUMBER if extent < 0 else extent for extent in shape]
 
 
-def is_apart(shape: Sequence[int], strides: Sequence[int]) -> bool:
+def is_non_overlapping(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether no two elements share a place, those of a row side by side.
 
     Matrices of any number of rows may be `?` apart, which is then as many rows.
@@ -106,7 +106,7 @@ def is_apart(shape: Sequence[int], strides: Sequence[int]) -> bool:
         strides = [*strides[:-2], ANY_NUMBER, strides[-1]]  # rows in memory are those of C
     any_rows = list(shape[:1]) == [ANY_NUMBER] and ANY_NUMBER in shape[1:]
     if any_rows and is_dynamic_step(strides[0]):
-        return is_apart(shape[1:], strides[1:])
+        return is_non_overlapping(shape[1:], strides[1:])
     if strides[-1:] not in ([], [1]):
         return False
     reached = 0

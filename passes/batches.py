@@ -38,8 +38,8 @@ def transposed_of(value: ir.Value) -> TransposedOp | None:
 
 def stack_of(value: ir.Value) -> Any:
     """What a matrix, a group's rows or a transposed view are taken from, or the value itself."""
-    if (turned := transposed_of(value)) is not None:
-        return stack_of(turned.view)
+    if (transposed := transposed_of(value)) is not None:
+        return stack_of(transposed.view)
     matrix, part = matrix_of(value), part_of_group(value)
     if part is not None:
         return part.whole
@@ -86,8 +86,8 @@ def set_map(map_: Any, type_: TensorMapType) -> None:
 
 def map_of_view(view: Any, type_: TensorMapType) -> ir.Value:
     """Emit the map of a view; of a matrix, that of its stack here, and the matrix's beside it."""
-    if (turned := transposed_of(view)) is not None:
-        view = turned.view
+    if (transposed := transposed_of(view)) is not None:
+        view = transposed.view
     matrix, part = matrix_of(view), part_of_group(view)
     if part is not None:
         type_ = ragged_map(type_) if isinstance(part, GroupColumnsOp) else type_
@@ -101,7 +101,7 @@ def map_of_view(view: Any, type_: TensorMapType) -> ir.Value:
         return MatrixOp(stack=whole, batch=matrix.batch, matrix=type_).matrix
 
 
-def map_beside(map_: ir.Value, type_: TensorMapType) -> ir.Value:
+def map_of_other_stack(map_: ir.Value, type_: TensorMapType) -> ir.Value:
     """Emit another map of what a map shows, a view or one matrix of a stack."""
     define, matrix = map_definition(map_), matrix_of(map_)
     with ir.InsertionPoint.after(define), define.location:
@@ -127,9 +127,9 @@ def view_behind(map_: ir.Value) -> ir.Value:
 
 def _part_of(part: Any, whole: ir.Value, type_: Any) -> ir.Value:
     """The same part of another whole."""
-    told = {"rows": part.rows} if isinstance(part, GatheredRowsOp) else {}
-    told |= {"form": part.form} if isinstance(part, GroupScalesOp) else {}
-    return type(part)(whole=whole, part=type_, first=part.first, count=part.count, **told).part
+    fields = {"rows": part.rows} if isinstance(part, GatheredRowsOp) else {}
+    fields |= {"form": part.form} if isinstance(part, GroupScalesOp) else {}
+    return type(part)(whole=whole, part=type_, first=part.first, count=part.count, **fields).part
 
 
 def steps_of(stack: Any) -> tuple[int, int]:
@@ -170,8 +170,8 @@ def step_bytes(view: ir.Value) -> int:
     """
     if not isinstance(view.owner, ir.Block) and STEP_ATTRIBUTE in view.owner.attributes:
         return ir.IntegerAttr(view.owner.attributes[STEP_ATTRIBUTE]).value
-    if (turned := transposed_of(view)) is not None:
-        return step_bytes(turned.view)
+    if (transposed := transposed_of(view)) is not None:
+        return step_bytes(transposed.view)
     matrix = matrix_of(view)
     return 0 if matrix is None else steps_of(matrix.stack)[1]
 

@@ -222,8 +222,8 @@ def count_matrices(kernel: KernelOp) -> None:
     index = ir.IndexType.get()
     for op in walk(kernel, BatchOp):
         with ir.InsertionPoint(op), op.location:
-            told = {"i": op.i, "tiles": op.tiles, "count": op.count}
-            made = CountedBatchOp(**told, each=each, batch=index, row=index)
+            operands = {"i": op.i, "tiles": op.tiles, "count": op.count}
+            made = CountedBatchOp(**operands, each=each, batch=index, row=index)
         for old, new in zip(op.operation.results, made.operation.results, strict=True):
             old.replace_all_uses_with(new)
         op.operation.erase()

@@ -22,7 +22,7 @@ COLUMNS = wgmma(8, 16, "d", 32)
 """What a thread has of 8 columns of an MMA's sums in registers; every 8 columns repeat it."""
 PAIR, PAIR_EVERY = COLUMNS.values // 2, COLUMNS.shape[1]
 """Neighbouring columns that a thread has of a row, and how many further the next ones are."""
-ROWS_APART = COLUMNS.element(0, PAIR)[0]
+ROW_DISTANCE = COLUMNS.element(0, PAIR)[0]
 """Rows between a thread's two."""
 ATOM_M = COLUMNS.shape[0]
 Place = tuple[int, int]

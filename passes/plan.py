@@ -31,8 +31,8 @@ from ..dialects.tile_types import AccumulatorType, SmemType, element_bytes, inte
 from .base import defining_op, refused, walk
 from .cluster import Cluster
 from .copy_width import is_asynchronous
-from .left_slots import drain_of, start_left
 from .operand_terms import terms_of
+from .reused_slots import drain_of, reused_start
 from .ring_fills import agent_of, has_copies, is_self_filled, releases, ring_tiles, shared_fills
 from .rings import is_ahead_ring, is_operand_ring, lies_in_operands
 from .thread_shares import share_of
@@ -174,13 +174,13 @@ def _place_rings(kernel: KernelOp, plan: Plan, cursor: _Cursor) -> None:
     """Give each ring its bytes; buffers that may lie in operands begin where these do, pieces that
     come later where slots are left."""
     creates = sorted(walk(kernel, CreateOp), key=_alignment, reverse=True)
-    again = [create for create in creates if lies_in_operands(create.ring)]
-    operands = [create for create in creates if again and is_operand_ring(create)]
+    reusing = [create for create in creates if lies_in_operands(create.ring)]
+    operands = [create for create in creates if reusing and is_operand_ring(create)]
     for create in operands:
         plan.rings[create.ring] = _place_tiles(create, cursor)
     ends = [cursor.end]
-    for create in again:
-        over = _Cursor(start_left(create.ring, plan.rings))
+    for create in reusing:
+        over = _Cursor(reused_start(create.ring, plan.rings))
         plan.rings[create.ring] = _place_tiles(create, over)
         ends.append(over.end)
     cursor.end = max(ends)

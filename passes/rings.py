@@ -11,8 +11,8 @@ from ..dialects.tile import KernelOp, LoadOp, StagedStoreOp
 from ..dialects.tile.ahead import LoadAheadOp
 from ..dialects.tile_types import SmemType
 from .base import target_of, walk
-from .left_slots import drain_of
 from .operand_terms import kernel_term_bytes
+from .reused_slots import drain_of
 
 
 def retype_ring(create: CreateOp, stages: int, tiles: Sequence[ir.Type]) -> None:

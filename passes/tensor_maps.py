@@ -16,7 +16,7 @@ from ..dialects.dynamic import rows_times, up_to
 from ..dialects.layout import ATOM_BYTES, LINEAR, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.target import Target
-from ..dialects.tile.batches import turned_view
+from ..dialects.tile.batches import transposed_view
 from ..dialects.tile_types import (
     DYNAMIC,
     SmemType,
@@ -116,10 +116,10 @@ def map_type(
     return TensorMapType.of(element, dims, strides, box, boxes_swizzle(layout))
 
 
-def turned_map(view: ir.MemRefType, smem: SmemType) -> TensorMapType | None:
+def transposed_map(view: ir.MemRefType, smem: SmemType) -> TensorMapType | None:
     """The map of a view whose rows are the columns of a tile that holds them so, else None."""
-    turned = smem.layout.major == "mn"
-    return map_type(turned_view(view), smem, 2, lambda _: None) if turned else None
+    transposed = smem.layout.major == "mn"
+    return map_type(transposed_view(view), smem, 2, lambda _: None) if transposed else None
 
 
 def gather_map(view: ir.MemRefType, smem: SmemType) -> TensorMapType:

@@ -7,7 +7,7 @@ A warp that multiplies by itself (mma.sync) widens its columns of B. Warpgroups 
 A into registers (wgmma), or tensor memory (tcgen05.mma): A and B are exchanged for them.
 
                                      →   %ta = load %b[%i, %k]     %tb = load %a[%j, %k]
-                                         turned_weight_mma %acc, %ta, %tb, %i, %k, %s
+                                         exchanged_weight_mma %acc, %ta, %tb, %i, %k, %s
 
 Weights of four bits lie two to a byte in global and in shared memory: their views and tiles are of
 bytes.
@@ -29,7 +29,7 @@ from ..dialects.tile import KernelOp, MatmulOp
 from ..dialects.tile.weights import (
     SCALES,
     ZEROS,
-    TurnedWeightMmaOp,
+    ExchangedWeightMmaOp,
     WeightMatmulOp,
     WeightMmaOp,
     scale_views,
@@ -50,8 +50,8 @@ def choose_weight_mma(module: ir.Module, matmul: WeightMatmulOp, asked: str | No
     """
     apart = has_groups(matmul.group.value, _depth(matmul), matmul.scales is not None)
     target = target_of(module)
-    turned, units = target.widening_mma(apart), (target.mma, *target.other_mmas)
-    names = [MMA_SYNC.name, *([] if turned is None else [turned.name])]
+    transposed, units = target.widening_mma(apart), (target.mma, *target.other_mmas)
+    names = [MMA_SYNC.name, *([] if transposed is None else [transposed.name])]
     known = [each.name for each in units if each.name in names]
     if asked not in (None, *known):
         rule = f"tiling: mma must be {' or '.join(sorted(known))} for weights that threads widen"
@@ -120,7 +120,7 @@ def weight_mma(
 ) -> None:
     """Emit the MMA of a K step; `views` are those of scales and zeros."""
     beside = dict(zip(scale_views(matmul), views, strict=True))
-    op_class = TurnedWeightMmaOp if swap else WeightMmaOp
+    op_class = ExchangedWeightMmaOp if swap else WeightMmaOp
     op_class(**where, **beside, b_type=attribute_of(weights_of(matmul).name), group=matmul.group)
 
 
@@ -145,23 +145,23 @@ def weight_names(kernel: KernelOp) -> list[str]:
 def groups_of_mmas(kernel: KernelOp) -> int:
     """Groups of wgmma that one `tile` op issues: of weights one for each `WIDENED_K` of K, so that
     registers of A are free as soon as they have been read."""
-    return next((-(-op.depth // WIDENED_K) for op in walk(kernel, TurnedWeightMmaOp)), 1)
+    return next((-(-op.depth // WIDENED_K) for op in walk(kernel, ExchangedWeightMmaOp)), 1)
 
 
 def product_slots(kernel: KernelOp) -> int:
     """How many products tensor memory has that threads add: MMAs of weights without groups add to
     one, which threads read at last."""
-    alone = [op for op in walk(kernel, TurnedWeightMmaOp) if not _is_grouped(kernel, op)]
+    alone = [op for op in walk(kernel, ExchangedWeightMmaOp) if not _is_grouped(kernel, op)]
     return 1 if alone else PRODUCT_SLOTS
 
 
 def widened_columns(kernel: KernelOp) -> int:
     """Columns of tensor memory with the weights that MMAs read together, two to a column: those of
     a step, or of a group in it."""
-    return max((part_of(kernel, op) // 2 for op in walk(kernel, TurnedWeightMmaOp)), default=0)
+    return max((part_of(kernel, op) // 2 for op in walk(kernel, ExchangedWeightMmaOp)), default=0)
 
 
-def _is_grouped(kernel: KernelOp, op: TurnedWeightMmaOp) -> bool:
+def _is_grouped(kernel: KernelOp, op: ExchangedWeightMmaOp) -> bool:
     return has_groups(op.group.value, depth_of_kernel(kernel), op.scales is not None)
 
 

@@ -133,8 +133,8 @@ def extents_of_store(op: Any, to: ir.Type) -> tuple[int, int]:
     A transposed view has them so, its map lies as C does.
     """
     rows, columns = stored_extents(to)
-    turned = isinstance(to, TensorMapType) and is_swapped(kernel_around(op))
-    return (columns, rows) if turned else (rows, columns)
+    transposed = isinstance(to, TensorMapType) and is_swapped(kernel_around(op))
+    return (columns, rows) if transposed else (rows, columns)
 
 
 def _extents(view: ir.Value) -> tuple[int, int]:
@@ -144,11 +144,11 @@ def _extents(view: ir.Value) -> tuple[int, int]:
 def _axis_of_group(op: Any) -> int | None:
     """The index of an op that is of the rows of a group, if one is: of a turned view columns."""
     view = view_of(op)
-    turned = transposed_of(view)
-    if rows_of_group(view if turned is None else turned.view) is None:
+    transposed = transposed_of(view)
+    if rows_of_group(view if transposed is None else transposed.view) is None:
         return None
     by_map = isinstance(view.type, TensorMapType) and is_swapped(kernel_around(op))
-    return int(turned is not None or by_map)
+    return int(transposed is not None or by_map)
 
 
 def view_of(op: Any) -> ir.Value:

@@ -25,7 +25,7 @@ TMA = "normalize,tiling,tma-insertion"
 STAGES = f"{TMA},pipelining{{stages=2}}"
 ROLES = f"{STAGES},warp-specialization"
 CLAIMS = f"{ROLES},persistence{{scheduler=clc}}"
-TURNS = f"{ROLES},persistence,ping-pong"
+PERMUTES = f"{ROLES},persistence,ping-pong"
 WHERE = "kernel.mlir"
 
 

@@ -1,9 +1,9 @@
 """Kernels with a line changed, each with the passes before and behind: what all of them refuse."""
 
 from edited_ir import (
+    PERMUTES,
     ROLES,
     TMA,
-    TURNS,
     double,
     drop,
     drop_lines,
@@ -14,7 +14,7 @@ from edited_ir import (
 
 TILING = "normalize,tiling"
 LOOPS = f"{ROLES},persistence"
-STAGED = TURNS.replace("tma-insertion", "tma-insertion,epilogue-staging")
+STAGED = PERMUTES.replace("tma-insertion", "tma-insertion,epilogue-staging")
 MULTICAST = f"{TMA},clustering{{shape=2x1 pair=false}}"
 WHOLE = f"{TMA},swizzle-selection"
 
@@ -193,7 +193,7 @@ WARPGROUPS = {
         both(insert("}) {agent", "\n".join(ROLE), -1), replace("threads = 160", "threads = 192")),
         "ping-pong",
     ),
-    "a consumer that stores nothing": (TURNS, drop_lines('"tile.store"', "})"), ""),
+    "a consumer that stores nothing": (PERMUTES, drop_lines('"tile.store"', "})"), ""),
     "sums of both consumers": (LOOPS, lambda lines: shared_sums(lines), "ping-pong"),
 }
 

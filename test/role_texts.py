@@ -171,12 +171,12 @@ def load_matrices(
     )
 
 
-def read_beside(axes="n", values="vector<2xbf16>"):
+def read_operand(axes="n", values="vector<2xbf16>"):
     view = "memref<64xbf16, 1>"
     return (
         f"%vector = builtin.unrealized_conversion_cast to {view}",
         "%n = arith.constant 0 : i32",
-        f'%values = "tile.read_beside"(%vector, %n, %n, %true) {{axes = "{axes}"}}',
+        f'%values = "tile.read_operand"(%vector, %n, %n, %true) {{axes = "{axes}"}}',
         f": ({view}, i32, i32, i1) -> {values}",
     )
 

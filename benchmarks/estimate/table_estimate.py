@@ -50,11 +50,12 @@ Times = dict[Problem, list[tuple[Schedule, float]]]
 class Rows(NamedTuple):
     """Facts of schedules of a table, an array each; `problem` numbers what they multiply.
 
-    `a` and `b` are rows of a CTA's tiles that L2 is asked for, `a_apart` and `b_apart` are from one
-    CTA to the next with the same tile, 0 where there is none. `loaded` rows are those of a tile in
-    a cluster without multicast, `multicast` of them come by it. What ends in `_cycles` and `_bytes`
-    is as the compiler says. `first_rows` are those of all CTAs that no other one asks for. The
-    choice multiplies an estimate by `margin`, and takes what has the least `simplicity` of equals.
+    `a` and `b` are rows of a CTA's tiles that L2 is asked for, `a_distance` and `b_distance` are
+    from one CTA to the next with the same tile, 0 where there is none. `loaded` rows are those of a
+    tile in a cluster without multicast, `multicast` of them come by it. What ends in `_cycles` and
+    `_bytes` is as the compiler says. `first_rows` are those of all CTAs that no other one asks for.
+    The choice multiplies an estimate by `margin`, and takes what has the least `simplicity` of
+    equals.
     """
 
     problem: Array
@@ -82,8 +83,8 @@ class Rows(NamedTuple):
     multicast_rows: Array
     a: Array
     b: Array
-    a_apart: Array
-    b_apart: Array
+    a_distance: Array
+    b_distance: Array
     at_work: Array
     part: Array
     beyond_rows: Array
@@ -137,7 +138,7 @@ def _facts(number: int, us: float, problem: Problem, schedule: Schedule, target:
     loaded, saved = (l2_costs.loaded_rows(problem, schedule, share) for share in (0, 1))
     of_m, of_n = problem.tiles(schedule)
     alone = schedule.cluster_size == 1
-    a_apart, b_apart = l2_costs._ctas_apart((of_m, of_n), schedule)
+    a_distance, b_distance = l2_costs._cta_distances((of_m, of_n), schedule)
     own = estimate.own_cycles(problem, schedule, target)
     columns, buffers = schedule.staging or (n, 1)
     hidden = buffers != (2 if schedule.ping_pong else 1)
@@ -172,8 +173,8 @@ def _facts(number: int, us: float, problem: Problem, schedule: Schedule, target:
         multicast_rows=loaded - saved,
         a=min(m, problem.m) / cluster_n,
         b=min(n, problem.n) / cluster_m,
-        a_apart=a_apart * (alone and of_n > 1),
-        b_apart=b_apart * (alone and of_m > 1),
+        a_distance=a_distance * (alone and of_n > 1),
+        b_distance=b_distance * (alone and of_m > 1),
         at_work=at_work,
         part=at_work / tiles,
         beyond_rows=beyond,
@@ -241,7 +242,7 @@ def _whole(rows: Rows, values: Values) -> Array:
     """Cycles of L2 for a byte of K of all CTAs, where K is not split."""
     of_a, of_b = (
         np.where(apart > 0, np.maximum(apart, 1) ** -values["answered_apart"], 0)
-        for apart in (rows.a_apart, rows.b_apart)
+        for apart in (rows.a_distance, rows.b_distance)
     )
     most = values["answered_together"]
     asked = rows.at_work * (rows.a * (1 - most * of_a) + rows.b * (1 - most * of_b))

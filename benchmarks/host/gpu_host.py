@@ -28,11 +28,11 @@ import torch
 from tilewright import matmul
 from tilewright.compiler.calls.kernels.kernel_cache import VARIABLE, cache_folder
 from tilewright.runtime import load
-from tilewright.runtime.again import VARIABLE as LAUNCH
-from tilewright.runtime.again import extension
 from tilewright.runtime.gpu.timing import batch_us, host_us
 from tilewright.runtime.launch.comparison import ERROR_MAX, machine
 from tilewright.runtime.launch.devices import why_no_gpu
+from tilewright.runtime.relaunch import VARIABLE as LAUNCH
+from tilewright.runtime.relaunch import extension
 
 Call = Callable[[], torch.Tensor]
 Ways = dict[str, dict[str, Call]]

@@ -362,14 +362,14 @@ def _order(node: fx.Node, rank: int) -> list[int]:
 
 
 @_rule(aten.permute.default, aten.t.default, aten.transpose.int, aten.numpy_T.default)
-def _turned(body: Elements, node: fx.Node, axes: Axes) -> Scalar:
+def _transposed(body: Elements, node: fx.Node, axes: Axes) -> Scalar:
     """The argument with its dims in another order: `order` has the dim of it that comes there."""
     source, rank = node.args[0], len(axes)
     order = _order(node, rank)
-    turned: list[int | None] = [None] * rank
+    transposed: list[int | None] = [None] * rank
     for place, dim in enumerate(order):
-        turned[dim] = axes[place]
-    return body.value(source, tuple(turned))
+        transposed[dim] = axes[place]
+    return body.value(source, tuple(transposed))
 
 
 @_rule(aten.unsqueeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default)

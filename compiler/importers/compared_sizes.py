@@ -28,7 +28,7 @@ _CAST = r"^ *%{} = arith\.index_cast %dim\w* : index to i64.*\n"
 _DIM = re.compile(r"tensor\.dim %(\w+), %c(\d+)\b")
 _SAME = re.compile(r"arith\.index_cast %(\w+) ")
 _EMPTY = re.compile(r"tensor\.empty\(([^)]*)\) : tensor<([^>]*)>")
-_TURNED = re.compile(r"linalg\.transpose ins\(%(\w+) .* permutation = \[([^\]]*)\]")
+_TRANSPOSED = re.compile(r"linalg\.transpose ins\(%(\w+) .* permutation = \[([^\]]*)\]")
 _WRITTEN = re.compile(r"linalg\.\w+ .*\bouts\(%(\w+) : [^,)]*\)")
 
 
@@ -83,8 +83,8 @@ def _size_of(tensor: str, dim: int, text: str, dims: Dims) -> str | None:
     if argument := re.fullmatch(r"arg(\d+)", tensor):
         return dims.get((int(argument[1]), dim))
     made = _maker(tensor, text)
-    if turned := _TURNED.match(made):
-        return _size_of(turned[1], int(turned[2].split(",")[dim]), text, dims)
+    if transposed := _TRANSPOSED.match(made):
+        return _size_of(transposed[1], int(transposed[2].split(",")[dim]), text, dims)
     if written := _WRITTEN.match(made):
         return _size_of(written[1], dim, text, dims)
     empty = _EMPTY.match(made)

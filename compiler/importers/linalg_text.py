@@ -35,7 +35,7 @@ class LinalgText:
     arguments: tuple[str, ...] = ()
     is_file: bool = False
     column_major: frozenset[int] = frozenset()
-    turned: frozenset[int] = frozenset()
+    transposed: frozenset[int] = frozenset()
     exact_sums: bool = False
     parts: tuple[tuple[str, Any], ...] = ()
     results: tuple[Any, ...] = ()

@@ -19,7 +19,7 @@ ORDERED = (
     "aten::unsqueeze", "aten::squeeze", "aten::view_as", "aten::reshape_as",
 )  # fmt: skip
 """Those that keep the order of all elements."""
-TURNED = (
+PERMUTED = (
     "aten::permute", "aten::transpose", "aten::t", "aten::numpy_T", "aten::mT", "aten::movedim",
     "aten::moveaxis", "aten::swapaxes", "aten::swapdims",
 )  # fmt: skip
@@ -78,12 +78,12 @@ def _ordered(whole: Chain, node: fx.Node) -> Chain:
     return whole.reshape(shape_of(node))
 
 
-def _turned(whole: Chain, node: fx.Node) -> Chain:
+def _transposed(whole: Chain, node: fx.Node) -> Chain:
     """By the operator itself, of dims of different sizes."""
     sizes = range(1, len(whole.shape) + 1)
     other: Any = node.target
-    turned = other(torch.empty(tuple(sizes), device="meta"), *node.args[1:], **node.kwargs)
-    return whole.permute(tuple(size - 1 for size in turned.shape))
+    transposed = other(torch.empty(tuple(sizes), device="meta"), *node.args[1:], **node.kwargs)
+    return whole.permute(tuple(size - 1 for size in transposed.shape))
 
 
 def _spread(whole: Chain, node: fx.Node) -> Chain:
@@ -159,7 +159,7 @@ def _cut_like(cut: fx.Node, shape: Shape) -> Any:
 
 READERS = {
     **dict.fromkeys(ORDERED, _ordered),
-    **dict.fromkeys(TURNED, _turned),
+    **dict.fromkeys(PERMUTED, _transposed),
     **dict.fromkeys(SPREAD, _spread),
     **dict.fromkeys(SAME, _same),
     "aten::dropout": _not_dropped,

@@ -134,12 +134,12 @@ class ViewedGraph:
         view = _without_repeats(view, stacks_alone=multiplied)
         example = view.of(self._values[number])
         strides, columns = example.stride(), example.shape[-1:]
-        is_turned = columns[0] > 1 and strides[-2:-1] == (1,) if multiplied else False
-        if not is_turned or strides[-1] <= 1:
+        is_transposed = columns[0] > 1 and strides[-2:-1] == (1,) if multiplied else False
+        if not is_transposed or strides[-1] <= 1:
             return self._placeholder(number, view)
         found = self._placeholder(number, view.swap())
-        turned = self._made.call_function(aten.transpose.int, (found, -1, -2))
-        return self._shaped(turned, view.result)
+        transposed = self._made.call_function(aten.transpose.int, (found, -1, -2))
+        return self._shaped(transposed, view.result)
 
     def _placeholder(self, number: int, view: Chain) -> fx.Node:
         key = number, view

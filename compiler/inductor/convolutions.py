@@ -106,7 +106,7 @@ class Convolutions:
         """Leave a convolution as it was, and read it as others do that are written anew."""
         each.node.args = self._args(each)
         with self._graph.inserting_before(each.value.next):
-            view = _turned(self._graph, each.node, each.form)
+            view = _transposed(self._graph, each.node, each.form)
         assert view is not None
         each.value.replace_all_uses_with(view)
 
@@ -149,7 +149,7 @@ class Convolutions:
             return None
         found = {each: self._written[each].value for each in read}
         for each in _tensors(node.args):
-            view = found.get(each) or _turned(self._graph, each, form, sizes)
+            view = found.get(each) or _transposed(self._graph, each, form, sizes)
             if view is None:
                 return None
             found[each] = view
@@ -262,7 +262,9 @@ def _multiplied(
     return (_reshaped(graph, product, (n, h, w, o)) if form == ROWS else product), product
 
 
-def _turned(graph: fx.Graph, node: fx.Node, form: str, of: Sizes | None = None) -> fx.Node | None:
+def _transposed(
+    graph: fx.Graph, node: fx.Node, form: str, of: Sizes | None = None
+) -> fx.Node | None:
     """A value, or what is broadcast to the sizes `of`, in a form; None where it has no view so."""
     sizes = sizes_of(node)
     if not is_static(node) or len(sizes) > 4:

@@ -27,7 +27,7 @@ from ...runtime.launch.kernel import Kernel
 from ...runtime.launch.loading import open_kernel
 from ...runtime.launch.program import KERNELS, PROGRAM
 from ...runtime.launch.torch_op import loaded, run_kernel, run_kernel_of_several
-from ..bundle_writer import write_again
+from ..bundle_writer import rewrite
 from ..calls.dense.matmul_operator import composed
 from ..importers.quiet import quiet
 from .describe import row_of
@@ -64,7 +64,7 @@ def export(
     tuple of inputs, and for what torch cannot export. The folder appears whole or not at all.
     """
     _check(model, inputs)
-    inputs = _told_apart(inputs)
+    inputs = _distinguished(inputs)
     path = Path(path)
     if path.exists():
         raise CompileError(f"export: {path} must not be there yet, got one; name a new folder")
@@ -78,7 +78,7 @@ def export(
             kernels = _with_kernels(module, settings)
             program = _exported(module, inputs, _one_by_one(model, inputs, dynamic_shapes))
             for key, kernel in kernels.items():
-                write_again(folder / KERNELS / f"{key}.zip", kernel.bundle)
+                rewrite(folder / KERNELS / f"{key}.zip", kernel.bundle)
             torch.export.save(program, folder / PROGRAM)
     except OSError as error:
         got = error.strerror or error
@@ -95,7 +95,7 @@ def _check(model: Any, inputs: Any) -> None:
             raise CompileError(f"export: {name} must be {what}, got {got}; wrap it in one")
 
 
-def _told_apart(inputs: Sequence[Any]) -> Sequence[Any]:
+def _distinguished(inputs: Sequence[Any]) -> Sequence[Any]:
     """The inputs with a tensor of its own for each, since torch.export takes those that are one
     tensor for one input, and its program leaves out the others."""
     seen: set[int] = set()

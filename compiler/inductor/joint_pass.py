@@ -20,7 +20,7 @@ from torch._inductor.custom_graph_pass import CustomGraphPass
 
 from ..own_sources import source_digest
 from .products import aten, is_static, product_of, sizes_of
-from .region import TURNS, VIEWS
+from .region import PERMUTES, VIEWS
 
 COMPARISONS = tuple(getattr(aten, name).Scalar for name in ("le", "lt", "ge", "gt", "eq", "ne"))
 TANGENTS = "tangents"
@@ -108,7 +108,7 @@ def _is_read(value: fx.Node, backward: set[fx.Node]) -> bool:
     """Whether a product of backward multiplies it, as it is or turned."""
     return any(
         _is_read(user, backward)
-        if user.target in TURNS
+        if user.target in PERMUTES
         else user in backward and product_of(user) is not None
         for user in value.users
     )

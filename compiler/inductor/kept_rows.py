@@ -69,11 +69,11 @@ def kept(graph: str, rows: Sequence[Row]) -> KeptRows:
     """
     found: dict[str, Row] = {}
     for row in rows:
-        text = row.told()
+        text = row.text()
         count = row.count + (found[text].count if text in found else 0)
         found[text] = Row(**{**vars(row), "count": count})
-    told = json.dumps([_written(each) for each in found.values()])
-    mark = hashlib.sha256(f"{graph}\n{told}".encode()).hexdigest()[:32]
+    encoded = json.dumps([_written(each) for each in found.values()])
+    mark = hashlib.sha256(f"{graph}\n{encoded}".encode()).hexdigest()[:32]
     REPORT.graphs.add(mark)
     return KeptRows(mark, list(found.values()))
 

@@ -57,9 +57,9 @@ def _written(source: MatmulSpec | LinalgText) -> dict[str, Any]:
     if isinstance(source, MatmulSpec):
         return {"spec": source.as_dict()}
     assert not (source.is_file or source.parts), "texts of regions are of matrices as they are"
-    marked = {name: sorted(getattr(source, name)) for name in ("column_major", "turned")}
-    told = {name: getattr(source, name) for name in ("text", "name", "exact_sums")}
-    return {"text": {**told, **marked, "arguments": list(source.arguments)}}
+    marked = {name: sorted(getattr(source, name)) for name in ("column_major", "transposed")}
+    fields = {name: getattr(source, name) for name in ("text", "name", "exact_sums")}
+    return {"text": {**fields, **marked, "arguments": list(source.arguments)}}
 
 
 def _read(recipe: str) -> tuple[list[Job], Any]:
@@ -77,6 +77,6 @@ def _source(written: Mapping[str, Any]) -> MatmulSpec | LinalgText:
         return MatmulSpec(**{name: tuples(value) for name, value in written["spec"].items()})
     given: dict[str, Any] = dict(written["text"])
     marked: dict[str, Any] = {
-        name: frozenset(given.pop(name)) for name in ("column_major", "turned")
+        name: frozenset(given.pop(name)) for name in ("column_major", "transposed")
     }
     return LinalgText(arguments=tuple(given.pop("arguments")), **given, **marked)

@@ -18,7 +18,7 @@ VIEWS_OF_ONE = (aten.unsqueeze.default, aten.squeeze.dim, aten.squeeze.dims, ate
 CONVERT = torch.ops.prims.convert_element_type.default
 SAME = (*VIEWS, *VIEWS_OF_ONE, aten.clone.default, aten.detach.default, aten.expand.default)
 CONSTANTS = (aten.full.default, aten.scalar_tensor.default)
-TURNS = (aten.permute.default, aten.t.default, aten.transpose.int, aten.numpy_T.default)
+PERMUTES = (aten.permute.default, aten.t.default, aten.transpose.int, aten.numpy_T.default)
 
 
 @dataclass
@@ -137,7 +137,7 @@ def changes(node: fx.Node) -> bool:
 
 def base_of(node: fx.Node) -> fx.Node:
     """What a value is a view of."""
-    while node.target in (*VIEWS, *VIEWS_OF_ONE, *TURNS):
+    while node.target in (*VIEWS, *VIEWS_OF_ONE, *PERMUTES):
         node = node.args[0]  # type: ignore[assignment]
     return node
 

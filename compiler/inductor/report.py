@@ -51,9 +51,9 @@ class Row:
 
     def __str__(self) -> str:
         times = ", ".join(self._times())
-        return self.told(f" [{times}]" if times else "")
+        return self.text(f" [{times}]" if times else "")
 
-    def told(self, times: str = "") -> str:
+    def text(self, times: str = "") -> str:
         """The line with these times."""
         verdict = "taken" if self.taken else "left"
         sizes = "x".join(str(each) for each in self.sizes)

@@ -206,4 +206,4 @@ def _source(bucket: Bucket, epilogue: Epilogue | None, parts: Parts) -> MatmulSp
     if epilogue is None:
         return bucket.spec
     text = bucket.spec.mlir_text(epilogue)
-    return LinalgText(text, "region", parts.names, column_major=parts.turned)
+    return LinalgText(text, "region", parts.names, column_major=parts.transposed)

@@ -12,9 +12,9 @@ from ..importers.element_names import MLIR_TYPES
 from ..importers.torch_functions import is_power, is_taken
 from .frames import framed, in_frame, viewed
 from .products import aten, dtype_of, is_static, sizes_of
-from .region import CONVERT, SAME, TURNS, Known, changes, is_constant
+from .region import CONVERT, PERMUTES, SAME, Known, changes, is_constant
 
-NO_ELEMENTS = (*TURNS, aten.new_full.default)
+NO_ELEMENTS = (*PERMUTES, aten.new_full.default)
 READ = (torch.bfloat16, torch.float16, torch.float32, torch.bool)
 """Types of operands; a kernel reads a bool of rows or columns as a number."""
 

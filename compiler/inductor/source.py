@@ -99,7 +99,7 @@ class Parts(NamedTuple):
     arguments: Sequence[Argument] = ()
     lies: Sequence[torch.Tensor] = ()
     names: tuple[str, ...] = ()
-    turned: frozenset[int] = frozenset()
+    transposed: frozenset[int] = frozenset()
 
 
 def prepare(region: Region, target: str, math: str = "") -> Prepared:
@@ -112,7 +112,7 @@ def prepare(region: Region, target: str, math: str = "") -> Prepared:
     source: MatmulSpec | LinalgText = found.spec
     if found.epilogue is not None:
         text = found.spec.mlir_text(found.epilogue)
-        source = LinalgText(text, "region", found.names, column_major=found.turned)
+        source = LinalgText(text, "region", found.names, column_major=found.transposed)
     pipeline = pipeline_of(found.spec, target, How(target=target, math=math))
     policy = policy_of(region, math, found.epilogue)
     return Prepared(source, found.spec, target, pipeline, policy, found.inputs)
@@ -141,10 +141,10 @@ def parts_of(region: Region, target: str) -> Parts:
         return Parts(spec, _inputs(region, spec, False))
     spec, made, beside, arguments, lies = _with_epilogue(region, spec)
     before = 1 + len(region.products)
-    turned = frozenset(n for n, each in enumerate(lies, start=before) if _is_column_major(each))
+    transposed = frozenset(n for n, each in enumerate(lies, start=before) if _is_column_major(each))
     names = ("a", *(f"b{n or ''}" for n in range(len(bs))), *(f"e{n}" for n in range(len(beside))))
     inputs = [*_inputs(region, spec, True), *beside]
-    return Parts(spec, inputs, made, arguments, lies, names, turned)
+    return Parts(spec, inputs, made, arguments, lies, names, transposed)
 
 
 def _sums_two_levels(region: Region, target: str) -> bool:

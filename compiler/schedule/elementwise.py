@@ -1,7 +1,7 @@
 """The larger and the smaller of two numbers, or of two arrays of numbers, elementwise.
 
 Python's `max` makes one comparison for a whole array, so an estimate of many problems at once
-(`any_size/at_once.py`) would have to split them by the answer. These functions choose for each
+(`any_size/vectorized.py`) would have to split them by the answer. These functions choose for each
 element.
 
 Nothing here imports MLIR.

@@ -18,8 +18,8 @@ from ...dialects.record import record
 from ...dialects.store_legality import columns_beside
 from ...dialects.target import Target
 from ..spec import MatmulSpec
+from .cached import cached_attribute
 from .extents import expected_tiles, round_up, widest_layout
-from .once import once
 from .quantized_costs import bits_of, instructions
 from .schedule import AHEAD, Schedule
 
@@ -156,7 +156,7 @@ class Problem:
     def _item_bits(self, tensor: str) -> int:
         return self.c_bits if tensor == "c" else 8 * self.element_bytes
 
-    @once
+    @cached_attribute
     def c_bits(self) -> int:
         """Bits of an element of C."""
         return bits_of(self.quantized) if self.quantized else 8 * self.c_bytes
@@ -220,18 +220,18 @@ class Problem:
         """Whether TMA can address the tensor (cuTensorMapEncodeTiled: strides)."""
         return tensor in self._by_tma and not (self.gathered and tensor == "a")
 
-    @once
+    @cached_attribute
     def _by_tma(self) -> list[str]:
         unit, found = self.tma_alignment_bytes, {name: self.pitch_bytes(name) for name in "abc"}
         fitting = [name for name, (each, rows) in found.items() if rows == 1 or each % unit == 0]
         return [name for name in fitting if self.step_bytes(name) % unit == 0]
 
-    @once
+    @cached_attribute
     def unaligned(self) -> list[str]:
         """The operands that TMA loads whose rows may start anywhere in a sector of L2."""
         return [name for name in "ab" if self.by_tma(name) and self.row_start(name) == "inside"]
 
-    @once
+    @cached_attribute
     def lines_beyond(self) -> dict[str, float]:
         """For each operand that TMA loads, the average number of additional L2 lines that a line's
         worth of a row touches; 0 where rows start at a line."""
@@ -311,24 +311,24 @@ class Problem:
         columns = schedule.tile[1] // self.products
         return columns // schedule.staging[0] if schedule.staging else 0
 
-    @once
+    @cached_attribute
     def moved_bytes(self) -> int:
         """Bytes of all matrices of C, and of the other operands and outputs as large as C."""
         each = self.c_bytes + sum(self.beside) + sum(self.further_bytes)
         return self.batch * self.m * self.n // self.products * each
 
-    @once
+    @cached_attribute
     def most_rows(self) -> int:
         """The most rows that a tile may cover: M, or for groups twice the average number of
         rows."""
         return 2 * self.m if self.grouped == "m" else self.m
 
-    @once
+    @cached_attribute
     def has_epilogue(self) -> bool:
         """Whether the epilogue does more than convert the sums, or reads other operands."""
         return self.epilogue_instructions > 0 or bool(self.beside)
 
-    @once
+    @cached_attribute
     def cut(self) -> bool:
         """Whether rows are grouped and a group may have more rows than the smallest tile."""
         return self.grouped == "m" and self.most_rows > GROUP_ROWS
@@ -372,13 +372,13 @@ def asked_once(find: Callable[[Problem, Target], Found]) -> Callable[[Problem, T
     name = f"_{find.__name__}"
 
     @functools.wraps(find)
-    def told(problem: Problem, target: Target) -> Found:
+    def kept(problem: Problem, target: Target) -> Found:
         known = problem.__dict__.get(name)
         if known is None or known[0] is not target:
             known = problem.__dict__[name] = target, find(problem, target)
         return known[1]
 
-    return told
+    return kept
 
 
 def exchanged(problem: Problem) -> Problem:

@@ -96,7 +96,7 @@ class Schedule:
         staging = self.staging and (self.staging[0] * columns // rows, self.staging[1])
         return self.but(tile=(rows, columns, k), staging=staging, swap=False, level=False)
 
-    def pipeline(self, stores_apart: bool = False) -> str:
+    def pipeline(self, stores_by_warpgroup: bool = False) -> str:
         """The passes with their options, as `--pipeline` takes them.
 
         Clustering comes before pipelining, so that stages are counted with the half of B that a CTA
@@ -108,7 +108,7 @@ class Schedule:
             "swizzle-selection",
             f"split-k{{parts={self.split_k}}}" if self.split_k > 1 else "",
             f"split-k{{parts={self.split_grid} over=grid}}" if self.split_grid > 1 else "",
-            self._staging(stores_apart),
+            self._staging(stores_by_warpgroup),
             self._clustering(),
             f"pipelining{{stages={self.stages}}}" if self.stages > 1 else "",
             "warp-specialization",
@@ -163,13 +163,13 @@ class Schedule:
         options += [f"group={self.group}"] if self.order == "grouped" else []
         return f"persistence{{{' '.join(options)}}}"
 
-    def _staging(self, stores_apart: bool) -> str:
+    def _staging(self, stores_by_warpgroup: bool) -> str:
         if self.staging is None:
             return ""
         columns, buffers = self.staging
         ahead = f" ahead={self.ahead}" if self.ahead else ""
         vectors = f" vectors={self.vectors}" if self.vectors != THREADS else ""
-        by = " by=warpgroup" if stores_apart else ""
+        by = " by=warpgroup" if stores_by_warpgroup else ""
         return f"epilogue-staging{{columns={columns} buffers={buffers}{ahead}{vectors}{by}}}"
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ...dialects.short_legality import short_steps
 from ...dialects.target import Target
-from .apart import stores_apart
-from .edges import EDGE_BOXES, cuts_edges
+from .edge_boxes import EDGE_BOXES, cuts_edges
 from .extents import round_up
-from .left_slots import reuses_slots, with_own_slots
+from .k_rotation import rotation_of
 from .problem import Problem, Schedule
-from .rotation import rotation_of
-from .wide import as_used
+from .schedule_target import target_of_schedule
+from .slot_reuse import reuses_slots, with_own_slots
+from .warpgroup_stores import stores_by_warpgroup
 
 SKIP_ZEROS, SLOT_REUSE = "skip-zeros", "slot-reuse"
 LEAST_SHARE = 0.01
@@ -20,10 +20,10 @@ LEAST_SHARE = 0.01
 
 def passes_of(problem: Problem, schedule: Schedule, target: Target) -> str:
     """The pipeline of a schedule for a problem."""
-    target = as_used(schedule, target)
+    target = target_of_schedule(schedule, target)
     reuses = reuses_slots(problem, schedule, target)
     schedule = with_own_slots(problem, schedule, target) if reuses else schedule
-    passes = schedule.pipeline(stores_apart(problem, schedule, target))
+    passes = schedule.pipeline(stores_by_warpgroup(problem, schedule, target))
     passes += f",{SLOT_REUSE}" if reuses else ""
     if _has_zeros(problem, schedule, target):
         passes += f",{SKIP_ZEROS}"

@@ -45,8 +45,8 @@ class TunedPipeline:
 
     def as_json(self) -> dict[str, Any]:
         """The entry as it is written to a table."""
-        told = {"us": self.us, "gpu": self.gpu, "date": self.date}
-        return {"spec": json.loads(self.product), "pipeline": self.passes, **told}
+        measurement = {"us": self.us, "gpu": self.gpu, "date": self.date}
+        return {"spec": json.loads(self.product), "pipeline": self.passes, **measurement}
 
 
 def product_of(fields: Mapping[str, Any]) -> str:
@@ -81,5 +81,5 @@ def read_pipelines(path: Path) -> tuple[TunedPipeline, ...]:
 
 
 def _entry(each: Mapping[str, Any]) -> TunedPipeline:
-    told = float(each["us"]), str(each["gpu"]), str(each["date"])
-    return TunedPipeline(product_of(each["spec"]), str(each["pipeline"]), *told)
+    measurement = float(each["us"]), str(each["gpu"]), str(each["date"])
+    return TunedPipeline(product_of(each["spec"]), str(each["pipeline"]), *measurement)

@@ -193,7 +193,7 @@ def _check_stack(spec: Problem) -> None:
             raise OptionError(f"spec: {rule}, got {got}; give the batch a number")
     for name, stored in spec.stored().items():
         *stack, rows, columns = stored.shape
-        if stack and not replace(stored, shape=(EXTENT_MAX, rows, columns)).is_apart:
+        if stack and not replace(stored, shape=(EXTENT_MAX, rows, columns)).is_non_overlapping:
             rule = (
                 f"matrices of {name} must be stored one after the other where the batch is dynamic"
             )
@@ -263,7 +263,7 @@ def _check_memory(spec: Problem) -> None:
         if type(leading) is not int or (leading and leading < columns):
             rule = f"ld{name} must be 0, or at least the {columns} elements of a row"
             raise OptionError(f"spec: {rule}, got {leading!r}")
-        if type(step) is not int or (step and not (stack and stored.is_apart)):
+        if type(step) is not int or (step and not (stack and stored.is_non_overlapping)):
             rule = f"stride_{name} must be 0, or keep {rows}x{columns} matrices apart"
             raise OptionError(f"spec: {rule}, got {step!r}")
         apart = spec.is_scaled or spec.is_blockwise or spec.groups

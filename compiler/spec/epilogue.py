@@ -14,7 +14,9 @@ from .problem import BESIDE
 OF_AXES = {"n": "beside_columns", "m": "beside_rows", "": "beside_rows"}
 
 
-def hints_of_beside(elements: Iterable[tuple[str, str]], rank: int) -> dict[str, tuple[str, ...]]:
+def hints_of_epilogue_operands(
+    elements: Iterable[tuple[str, str]], rank: int
+) -> dict[str, tuple[str, ...]]:
     """The hints of a spec that say what an epilogue reads, of each operand's axes and type.
 
     `rank` is that of C. Operands with a vector for each matrix of a stack are none of them.
@@ -85,7 +87,7 @@ class Epilogue:
 
     def beside(self, rank: int) -> dict[str, tuple[str, ...]]:
         """The types of the operands of a C of that rank, by the hint of a spec that they are."""
-        return hints_of_beside([(each.axes, each.type) for each in self.operands], rank)
+        return hints_of_epilogue_operands([(each.axes, each.type) for each in self.operands], rank)
 
     def results(self, name: str) -> list[str]:
         """The outputs of an op called so that gives all of them."""

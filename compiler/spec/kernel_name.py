@@ -10,7 +10,7 @@ from .problem import ROWS_MOST, Problem, element_of
 LENGTH_MAX = 120
 """Of a name; operators that find no room are told by "more"."""
 COMPUTING = ("arith", "math")
-UNTOLD = ("constant", "extf", "truncf", "sitofp")
+UNNAMED = ("constant", "extf", "truncf", "sitofp")
 """Ops of these dialects that compute nothing."""
 
 
@@ -59,5 +59,7 @@ def _rows(spec: Problem) -> str:
 def _operators(ops: Iterable[str]) -> list[str]:
     """The kinds of operators, as `mul` of `arith.mulf`."""
     parts = (each.partition(".") for each in ops)
-    told = (name for dialect, _, name in parts if dialect in COMPUTING and name not in UNTOLD)
-    return list(dict.fromkeys(name if name == "erf" else name.removesuffix("f") for name in told))
+    computing = (name for dialect, _, name in parts if dialect in COMPUTING and name not in UNNAMED)
+    return list(
+        dict.fromkeys(name if name == "erf" else name.removesuffix("f") for name in computing)
+    )

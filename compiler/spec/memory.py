@@ -34,7 +34,7 @@ class Stored:
         return self.strides == tuple(prod(self.shape[at + 1 :]) for at in range(len(self.shape)))
 
     @property
-    def is_apart(self) -> bool:
+    def is_non_overlapping(self) -> bool:
         """Whether no two elements share a place."""
         reached = 0
         for stride, extent in sorted(zip(self.strides, self.shape, strict=True)):

@@ -164,16 +164,16 @@ class Problem:
     def open_stored(self, name: str) -> tuple[int | str, ...]:
         """The sizes of A or B as it is stored, with a mark for one that a launch says."""
         *stack, rows, columns = self.open_shape(name, self.shapes()[name])
-        turned = getattr(self, f"{name}_major") != "k"
-        return (*stack, columns, rows) if turned else (*stack, rows, columns)
+        transposed = getattr(self, f"{name}_major") != "k"
+        return (*stack, columns, rows) if transposed else (*stack, rows, columns)
 
     def stored(self) -> dict[str, Stored]:
         """How A, B and C lie: their sizes as they are stored, with what is between rows."""
         shapes = self.shapes()
-        turned = {"a": self.a_major == "m", "b": self.b_major == "n", "c": False}
+        transposed = {"a": self.a_major == "m", "b": self.b_major == "n", "c": False}
         return {
             name: Stored(
-                (*shape[:-2], *(shape[:-3:-1] if turned[name] else shape[-2:])),
+                (*shape[:-2], *(shape[:-3:-1] if transposed[name] else shape[-2:])),
                 getattr(self, f"ld{name}"),
                 getattr(self, f"stride_{name}"),
                 self.dynamic_m and name != "b",

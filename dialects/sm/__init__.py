@@ -162,7 +162,7 @@ from .program import (
     SpecialRegisterOp,
     TableOp,
 )
-from .ring_memory import AheadRingOp, CopyRingOp, LeftRingOp, RingOp, StagingOp, TurnsOp
+from .ring_memory import AheadRingOp, CopyRingOp, ReusedRingOp, RingOp, StagingOp, TurnsOp
 from .scales import ScaledMmaOp, ScaledMmaSyncOp, TmemCopyOp
 from .tensor_core import (
     AdvanceOp,
@@ -235,7 +235,6 @@ __all__ = [
     "LdmatrixPaddedOp",
     "LeaderBarrierOp",
     "LeaderRankOp",
-    "LeftRingOp",
     "LoadOnceOp",
     "MapaOp",
     "MmaOfTensorMemoryOp",
@@ -256,6 +255,7 @@ __all__ = [
     "ReadPositionOp",
     "ReadTallyOp",
     "ResidentOp",
+    "ReusedRingOp",
     "RingOp",
     "RoundTf32Op",
     "RunOp",

@@ -84,7 +84,7 @@ class AheadRingOp(Sm.Operation, name="ahead_ring"):
         return verify_ring(self, {self.full.type.slots})
 
 
-class LeftRingOp(AheadRingOp, name="left_ring"):
+class ReusedRingOp(AheadRingOp, name="reused_ring"):
     """The same in slots `within` the memory of A and B that nothing fills any more.
 
     Who loads has waited until they are empty.
@@ -121,6 +121,6 @@ MEMORY_OPS = (
     | TurnsOp
     | StagingOp
     | AheadRingOp
-    | LeftRingOp
+    | ReusedRingOp
     | CopyRingOp
 )

@@ -7,7 +7,7 @@
                       multiplies their tiles
     tile.weight_matmul  the same of weights of 8 and 4 bits, by groups that share a scale, which
                       threads widen; tile.weight_mma multiplies their tiles, and where A and B are
-                      exchanged tile.turned_weight_mma
+                      exchanged tile.exchanged_weight_mma
     tile.kernel       the program of one CTA over views of global memory
     tile.cta_tile     (i, j): which M and N tile this CTA computes
     tile.for_each_tile  runs a body for every (i, j) that falls to this CTA

@@ -113,7 +113,7 @@ class ReadAheadOp(Tile.Operation, name="read_ahead"):
         return verify_vector(self)
 
 
-class ReadBesideOp(Tile.Operation, name="read_beside"):
+class ReadOperandOp(Tile.Operation, name="read_operand"):
     """`values`: elements of `source` beside those of C from (row, column) on, in a thread.
 
     By axes "n" they are neighbours, else one. Where `inside` is false the place is outside of C,
@@ -132,7 +132,7 @@ class ReadBesideOp(Tile.Operation, name="read_beside"):
 
 
 class HeldElementOp(ElementOp, name="held_element"):
-    """The same of what the thread has read before: `values`, of `tile.read_beside`, or a pair of
+    """The same of what the thread has read before: `values`, of `tile.read_operand`, or a pair of
     `tile.load_matrices`."""
 
     values: ext.Operand[Any]

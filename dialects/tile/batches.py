@@ -106,21 +106,21 @@ class StackTilesOp(Tile.Operation, name="stack_tiles"):
 
 
 class TransposedOp(Tile.Operation, name="transposed"):
-    """`turned`: the same elements with rows for columns: turned[j, i] = view[i, j]."""
+    """`transposed`: the same elements with rows for columns: turned[j, i] = view[i, j]."""
 
     view: ext.Operand[ir.MemRefType]
-    turned: ext.Result[ir.MemRefType]
+    transposed: ext.Result[ir.MemRefType]
 
     def verify_invariants(self) -> bool:
         if self.view.type.rank != 2:
             return refuse(self, f"the view must be of one matrix, got {self.view.type}")
-        wanted = turned_view(self.view.type)
-        return self.turned.type == wanted or refuse(
-            self, f"must give {wanted}, got {self.turned.type}"
+        wanted = transposed_view(self.view.type)
+        return self.transposed.type == wanted or refuse(
+            self, f"must give {wanted}, got {self.transposed.type}"
         )
 
 
-def turned_view(view: ir.MemRefType) -> ir.MemRefType:
+def transposed_view(view: ir.MemRefType) -> ir.MemRefType:
     """The type of a matrix's view with its dims exchanged."""
     strides, offset = view.get_strides_and_offset()
     layout = ir.StridedLayoutAttr.get(offset, list(strides)[::-1])

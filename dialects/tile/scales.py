@@ -34,7 +34,7 @@ from .duals import DUAL_MMAS
 from .level import LevelMmaOp
 from .program import MatmulOp, MmaOp, PairMmaOp
 from .short import SHORT_MMAS
-from .weights import TurnedWeightMmaOp, WeightMmaOp
+from .weights import ExchangedWeightMmaOp, WeightMmaOp
 
 
 class ScaledMatmulOp(MatmulOp, name="scaled_matmul"):
@@ -167,7 +167,7 @@ KIND = "kind"
 SCALED_MMAS = (ScaledMmaOp, ScaledPairMmaOp)
 ALL_MMAS = (
     MmaOp, PairMmaOp, *SCALED_MMAS, *DUAL_MMAS, *BLOCKWISE_MMAS, *SHORT_MMAS, WeightMmaOp,
-    TurnedWeightMmaOp, LevelMmaOp,
+    ExchangedWeightMmaOp, LevelMmaOp,
 )  # fmt: skip
 OF_SCALES = ("a_scales", "b_scales", "j", "k", "a_type", "b_type", "kind", "block", "extent")
 

@@ -2,7 +2,7 @@
 
     tile.weight_matmul  c[M,N] = f(sum_g s[N,g] * sum_k a[M,k] * (b[N,k] - z[N,g])), k of group g
     tile.weight_mma     acc[M,N] = (accumulate ? acc : 0) + the same of tiles
-    tile.turned_weight_mma  acc[N,M] = (accumulate ? acc : 0) + the same, with weights for its A
+    tile.exchanged_weight_mma  acc[N,M] = (accumulate ? acc : 0) + the same, with weights for its A
 
 No MMA takes two such types. Threads load fragments of weights as they lie in shared memory, and
 widen them in registers to the other type, which holds every value of theirs. The tensor core sums
@@ -140,7 +140,7 @@ class WeightMmaOp(MmaOp, name="weight_mma"):
         return True
 
 
-class TurnedWeightMmaOp(WeightMmaOp, name="turned_weight_mma"):
+class ExchangedWeightMmaOp(WeightMmaOp, name="exchanged_weight_mma"):
     """`acc[N,M] = (accumulate ? acc : 0) + sum_g scales[N,g] * sum_k (a[n,k] - z[N,g]) * b[m,k]`.
 
     The same where A and B of the product are exchanged: `a` is the `j`-th tile of weights, of

@@ -37,7 +37,7 @@ from ...dialects.sm.ring_memory import (
     MEMORY_OPS,
     AheadRingOp,
     CopyRingOp,
-    LeftRingOp,
+    ReusedRingOp,
     RingOp,
     StagingOp,
     TurnsOp,
@@ -48,9 +48,9 @@ from ...dialects.tile.scales import smem_operands
 from ...dialects.tile.stores import AwaitSumsOp, PartPlaceOp, StagingBufferOp
 from ...dialects.tile_types import integers_of
 from ..base import defining_op, operations, refused, target_of, walk
-from ..left_slots import drain_of, left_of
 from ..operand_terms import terms_of
 from ..plan import PRODUCTS_READY, cluster_of, ready_of
+from ..reused_slots import drain_of, reused_place_of
 from ..rings import lies_in_operands, slot_parts
 from ..weights import product_slots, widened_columns
 
@@ -100,7 +100,7 @@ def _rings(op: BarriersOp | SlotMemoryOp) -> list[Any]:
 
 def _is_within(ring: Any, memory: ir.Value) -> bool:
     """Whether the ring has slots in that memory of another one."""
-    return isinstance(ring, LeftRingOp) and ring.within == memory
+    return isinstance(ring, ReusedRingOp) and ring.within == memory
 
 
 def _check_unplaced(ops: list[Any], target: Target) -> None:
@@ -179,22 +179,22 @@ def _check_bytes(planned: list[Any], target: Target) -> None:
     size, most = asked.bytes.value, target.shared_bytes
     if size > most:
         raise refused(asked, f"inside: a CTA can have {most} bytes, got {size}; use fewer slots")
-    left = [op for op in planned if isinstance(op, LeftRingOp)]
+    left = [op for op in planned if isinstance(op, ReusedRingOp)]
     for ring in left:
-        _check_left(ring)
+        _check_reused(ring)
     pieces = [defining_op(ring.memory) for ring in left]
-    again = [op for op in planned if isinstance(op, SlotMemoryOp) and _lies_in_operands(op)]
-    _check_apart([op for op in planned if op not in [*again, *pieces]])
-    others = [op for op in planned if op not in [*again, *pieces] and not _holds_operands(op)]
-    for each in again:  # stores follow each other, and all threads meet between them
-        _check_apart([each, *others])
+    reusing = [op for op in planned if isinstance(op, SlotMemoryOp) and _lies_in_operands(op)]
+    _check_no_overlap([op for op in planned if op not in [*reusing, *pieces]])
+    others = [op for op in planned if op not in [*reusing, *pieces] and not _holds_operands(op)]
+    for each in reusing:  # stores follow each other, and all threads meet between them
+        _check_no_overlap([each, *others])
     for _, end, op in _ranges(planned):
         if end > size:
             raise refused(op, f"inside: must end by byte {size}, got {end}; ask for more bytes")
     _check_columns([op for op in planned if isinstance(op, COLUMNS)], target)
 
 
-def _check_left(ring: LeftRingOp) -> None:
+def _check_reused(ring: ReusedRingOp) -> None:
     """Pieces in slots that A or B have left lie in bytes of these, and where the drain says."""
     operands, memory = defining_op(ring.within), defining_op(ring.memory)
     ((start, end, _),) = memory.places()
@@ -204,7 +204,7 @@ def _check_left(ring: LeftRingOp) -> None:
     drain = drain_of(ring.ring)
     if drain is None:
         return
-    place = left_of(drain, ring.ring)
+    place = reused_place_of(drain, ring.ring)
     offset, tile = integers_of(operands.offsets)[place.tile], operands.memory.type.tiles[place.tile]
     wanted = offset + place.first * tile.layout.slot_bytes
     if start != wanted:
@@ -212,7 +212,7 @@ def _check_left(ring: LeftRingOp) -> None:
         raise refused(memory, f"{rule}, got {start}; move them")
 
 
-def _check_apart(planned: list[Any]) -> None:
+def _check_no_overlap(planned: list[Any]) -> None:
     ranges = sorted(_ranges(planned), key=lambda each: each[:2])
     for (_, end, _), (start, _, op) in pairwise(ranges):
         if start < end:

@@ -21,7 +21,7 @@ from ...dialects.tile_types import integer
 from ..base import walk
 from ..build import as_i32, as_index, constant, less, when
 from ..clone import Mapping, clone, constant_of, index_constant, iterations_of
-from ..left_slots import agent_around, drain_before
+from ..reused_slots import agent_around, drain_before
 
 
 def expand_load_ahead(kernel: KernelOp) -> None:

@@ -28,7 +28,7 @@
                             →       %piece = tile.await_piece before f, and after the last meeting
                                     tile.load_piece of a later one (`expand/ahead.py`)
 
-    tile.read_ahead               tile.read_beside of each place that the thread's part of f reads,
+    tile.read_ahead               tile.read_operand of each place that the thread's part of f reads,
                             →       which f takes as tile.held_element (`expand/reads.py`)
 
 Threads write one piece while TMA stores another: a buffer is written again once TMA has read it.

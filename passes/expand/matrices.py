@@ -20,7 +20,7 @@ from ...dialects.tile.threads import ReadMatricesOp, ThreadLanesOp
 from ...dialects.tile_types import AccumulatorType
 from ...dialects.verify import tile_of_c
 from ..build import as_i32, constant, less, loop, when
-from ..places import PAIR, PAIR_EVERY, ROWS_APART, column_in, row_in
+from ..places import PAIR, PAIR_EVERY, ROW_DISTANCE, column_in, row_in
 from ..plan import cluster_of
 from ..team import Team
 from ..tmem_reads import MATRIX_LANES, TmemRead, store_read
@@ -72,7 +72,7 @@ def _store_part(
 ) -> None:
     upper: list[ir.Value] = [read.upper for read in reads]
     lower: list[ir.Value] = [read.lower for read in reads]
-    for behind, each in ((0, upper), (ROWS_APART, lower)):
+    for behind, each in ((0, upper), (ROW_DISTANCE, lower)):
         at_row = row + behind
         with when(None if height is None else less(at_row, height)):
             write_row(store, joined(each), at_row, column, PAIR, PAIR_EVERY)

@@ -1,6 +1,6 @@
 """Expands reads ahead of a store: one for each element that the epilogue of a thread reads.
 
-    tile.read_ahead %e0[%i, %j] "n"      %values = tile.read_beside %e0, row, column   of each pair
+    tile.read_ahead %e0[%i, %j] "n"      %values = tile.read_operand %e0, row, column   of each pair
     …                                 →  …
     tile.apply_epilogue {                tile.apply_epilogue {
       tile.element %e0 "n" }               tile.held_element %e0, %values "n" }
@@ -14,7 +14,7 @@ from typing import Any
 
 from ...dialects.mlir import ir
 from ...dialects.tile import ElementOp, KernelOp, StagedStoreOp
-from ...dialects.tile.ahead import HeldElementOp, ReadAheadOp, ReadBesideOp, StagedElementOp
+from ...dialects.tile.ahead import HeldElementOp, ReadAheadOp, ReadOperandOp, StagedElementOp
 from ...dialects.tile.pieces import ApplyEpilogueOp
 from ...dialects.tile_types import integers_of
 from ...dialects.verify import tile_of_c
@@ -69,8 +69,8 @@ def _form(value: ir.Value) -> Form:
     if isinstance(value.owner, ir.Block) or not is_pure(value.owner.opview):
         return (value,)
     op = value.owner
-    told = str(op.attributes["value"]) if op.name == "arith.constant" else op.name
-    return (told, *map(_form, op.operands))
+    key = str(op.attributes["value"]) if op.name == "arith.constant" else op.name
+    return (key, *map(_form, op.operands))
 
 
 def _read(
@@ -92,7 +92,7 @@ def _read(
         column = as_i32(ahead.j) * n + within
         inside = _inside(kernel, store, "j", column, extents_of_store(store, store.to.type)[1])
         values = ir.VectorType.get(ir.VectorType(op.outputs.type).shape, values)
-    return ReadBesideOp(
+    return ReadOperandOp(
         source=ahead.source,
         row=row,
         column=column,

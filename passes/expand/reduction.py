@@ -6,7 +6,7 @@
              a thread asks for several units before it adds one, since each takes long to come
 
 Where rows of the tile are columns of C (`tile.transposed`), sums are written so that a row of them
-is one of C, and the rest is as for any tile: `_turn_back` gives the store C as it lies.
+is one of C, and the rest is as for any tile: `_transpose_back` gives the store C as it lies.
 
 The cluster meets once more where the kernel ends, so that no CTA's memory goes while it is read.
 
@@ -74,7 +74,8 @@ CLUSTER_POINTER = "!llvm.ptr<7>"
 class Partials:
     """Where this CTA has its sums, from a row on, and which rows of them are rows of C.
 
-    `extents` are those of a tile of C as it lies, which is `turned` where rows of sums are columns.
+    `extents` are those of a tile of C as it lies, which is `transposed` where rows of sums are
+    columns.
     """
 
     kernel: KernelOp
@@ -82,19 +83,19 @@ class Partials:
     memory: ir.Value
     whole: bool
     extents: tuple[int, int]
-    turned: bool
+    transposed: bool
     first: ir.Value | None = None
 
     @staticmethod
     def of(kernel: KernelOp, store: Any, memory: ir.Value) -> Partials:
         """Those of a store, which gets C as it lies."""
-        turned = transposed_of(store.view) is not None
+        transposed = transposed_of(store.view) is not None
         rows, columns = summed_extents(store)
         extents = rows, columns // products_of(store)
-        whole = lies_inside(kernel, store, "j" if turned else "i")
-        if turned:
-            _turn_back(store)
-        return Partials(kernel, store, memory, whole, extents, turned)
+        whole = lies_inside(kernel, store, "j" if transposed else "i")
+        if transposed:
+            _transpose_back(store)
+        return Partials(kernel, store, memory, whole, extents, transposed)
 
     def of_part(self) -> Partials:
         """In the rows of its part."""
@@ -121,7 +122,7 @@ class Partials:
         self, values: ir.Value, row: ir.Value, column: ir.Value, neighbours: int, every: int
     ) -> None:
         """What this thread has of a row of sums, where that is one of C."""
-        if self.turned:
+        if self.transposed:
             self._write_column(values, row, column, neighbours, every)
             return
         width = min(neighbours, UNIT_COLUMNS)
@@ -146,18 +147,18 @@ class Partials:
             WritePartialOp(values=values, **where, **how)
 
 
-def _turn_back(store: Any) -> None:
+def _transpose_back(store: Any) -> None:
     """Let a store name C as it lies, and its epilogue what it reads."""
-    turned: Any = transposed_of(store.view)
+    transposed: Any = transposed_of(store.view)
     *_, view, i, j = range(len(store.operation.operands))
-    made = {view: turned.view, i: store.j, j: store.i}
+    made = {view: transposed.view, i: store.j, j: store.i}
     for number, value in made.items():
         store.operation.operands[number] = value
     for element in walk(store, ElementOp):
         axes = EXCHANGED[element.axes.value]
         element.operation.attributes["axes"] = ir.StringAttr.get(axes)
-        if (turned := transposed_of(element.source)) is not None:
-            element.operation.operands[0] = turned.view
+        if (transposed := transposed_of(element.source)) is not None:
+            element.operation.operands[0] = transposed.view
 
 
 def expand_reduced_store(kernel: KernelOp, store: ReducedStoreOp, target: Target) -> None:
@@ -206,19 +207,19 @@ def _store_shares(partials: Partials, team: Team, word: ir.Value, parts: int) ->
     """Each CTA adds up some rows, and the last one also those of CTAs that did not wait for all."""
     claimed = sm.ClaimPartsOp.of(word, team.leader, parts=parts, polls=POLLS)
     ConvergeOp()
-    first, end = (_told(team, each, parts) for each in (claimed.first, claimed.end))
+    first, end = (_broadcast(team, each, parts) for each in (claimed.first, claimed.end))
     read = partial(_read_parts, partials, parts)
     with when(partials.any_inside()), loop(first, end, 1) as share:
         _store_sums(partials, Share(parts, read, parts, share))
 
 
-def _told(team: Team, number: ir.Value, most: int) -> ir.Value:
+def _broadcast(team: Team, number: ir.Value, most: int) -> ir.Value:
     """What the leader has, up to `most`: a bit at a time, as barriers tell no more."""
     bits = []
     for bit in range(most.bit_length()):
         odd = less(constant(0), number // (1 << bit) % 2)
-        told = team.any(arith.andi(odd, team.leader))
-        bits.append(arith.select(told, constant(1 << bit), constant(0)))
+        broadcast = team.any(arith.andi(odd, team.leader))
+        bits.append(arith.select(broadcast, constant(1 << bit), constant(0)))
     return reduce(arith.addi, bits)
 
 

@@ -51,7 +51,7 @@ from ..build import as_i32, constant, less, loop, when
 from ..clone import copy_region
 from ..dynamic_rows import rows_of
 from ..groups import rows_of_group
-from ..places import ATOM_M, PAIR, PAIR_EVERY, ROWS_APART
+from ..places import ATOM_M, PAIR, PAIR_EVERY, ROW_DISTANCE
 from ..plan import cluster_of
 from ..tmem_reads import TmemRead, store_read
 from ..warp_grids import warp_tile
@@ -204,7 +204,7 @@ def held_rows(
     """(row after the thread's first, values) of its two rows of an MMA with so many columns."""
     half = ir.VectorType.get([columns // 4], sums.type.element)
     read = ReadRowsOp(sums=sums, row=attribute_of(first), upper=half, lower=half)
-    return [(0, read.upper), (ROWS_APART, read.lower)]
+    return [(0, read.upper), (ROW_DISTANCE, read.lower)]
 
 
 def write_row(

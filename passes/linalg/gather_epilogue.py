@@ -98,7 +98,7 @@ def _dims_of_operand(attribute: ir.Attribute, operand: Any, op: Any) -> tuple[in
     return tuple(-1 if dim in firsts else next(named) for dim in range(len(results)))
 
 
-def _told(axes: Axes) -> list[str]:
+def _named(axes: Axes) -> list[str]:
     return [axis or "0" for axis in axes]
 
 
@@ -185,7 +185,7 @@ class EpilogueGatherer:
         if axes not in READABLE:
             raise refused(
                 self.matmul,
-                f"an epilogue operand must be indexed [], [m], [n] or [m, n], got {_told(axes)} "
+                f"an epilogue operand must be indexed [], [m], [n] or [m, n], got {_named(axes)} "
                 f"for {value.type}; transpose it before the kernel",
             )
         element = ir.RankedTensorType(value.type).element_type

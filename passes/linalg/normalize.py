@@ -103,7 +103,7 @@ class Normalize:
         fused = _build(function, products, lambda c: op_class(c=c, **named))
         _erase_dead(function)
         sizes = joined(fused.c.type.shape)
-        steps, more = _told(fused)
+        steps, more = _counted(fused)
         if accumulator.name == "f64" and steps:
             rule = f"sums in f64 are stored as they are, got {steps} epilogue ops"
             raise refused(matmuls[0], f"{rule}; compute them outside the kernel")
@@ -129,11 +129,11 @@ class Normalize:
             log.remark(matmul, "scales of f8E4M3FN are read without their sign, as by math.absf")
         _erase_dead(function)
         sizes = joined(fused.c.type.shape)
-        steps, more = _told(fused)
+        steps, more = _counted(fused)
         log.did(f"gathered {sizes} matmul by block scales, {many(steps, 'epilogue op')}{more}")
 
 
-def _told(fused: MatmulOp) -> tuple[int, str]:
+def _counted(fused: MatmulOp) -> tuple[int, str]:
     """How many ops the epilogue has, and how many outputs there are, in words, if several."""
     block = fused.epilogue.blocks[0]
     further = len(kept_by(block))

@@ -179,8 +179,8 @@ def _of_tensor(user: Any, value: ir.Value, index: Index, steps: tuple[str, ...])
     elif isinstance(op, linalg_ops.TransposeOp):
         check_copies(op)
         order = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
-        turned = tuple(index[order.index(dim)] for dim in range(len(order)))
-        yield from _of_tensor(user, op.operands[0], turned, steps)
+        transposed = tuple(index[order.index(dim)] for dim in range(len(order)))
+        yield from _of_tensor(user, op.operands[0], transposed, steps)
     elif isinstance(op, linalg_ops.BroadcastOp):
         check_copies(op)
         added = set(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))

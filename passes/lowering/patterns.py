@@ -74,7 +74,7 @@ from ...dialects.tile.threads import (
     ReadRowOp,
     ThreadLanesOp,
 )
-from ...dialects.tile.weights import TurnedWeightMmaOp, WeightMmaOp
+from ...dialects.tile.weights import ExchangedWeightMmaOp, WeightMmaOp
 from .copies.boxes import (
     lower_edge_boxes,
     lower_edge_multicast_boxes,
@@ -131,7 +131,7 @@ from .scope.positions import (
     lower_write_tally,
 )
 from .scope.scope import Scope
-from .tcgen05.added import finish_added, hold_sums_apart, lower_added_mma
+from .tcgen05.added import finish_added, hold_separate_sums, lower_added_mma
 from .tcgen05.mma import lower_mma, lower_short_mma
 from .tcgen05.scaled import lower_scaled_mma
 from .tcgen05.split import LOWERINGS as SPLIT_TCGEN05
@@ -331,7 +331,7 @@ _WGMMA_ADDED: Lowerings = {
 _TCGEN05_ADDED: Lowerings = {
     **_WGMMA,
     sm.TmemBaseOp: lower_tmem_base,
-    AccumulatorOp: hold_sums_apart,
+    AccumulatorOp: hold_separate_sums,
     AwaitSumsOp: await_added,
     MmaOp: lower_added_mma,
     DualMmaOp: lower_added_mma,
@@ -344,7 +344,7 @@ _TCGEN05_WIDENED: Lowerings = {
     AccumulatorOp: hold_widened_sums,
     AwaitSumsOp: await_registers,
     FinishSumsOp: finish_widened,
-    TurnedWeightMmaOp: lower_weight_tcgen05,
+    ExchangedWeightMmaOp: lower_weight_tcgen05,
 }
 _FMA: Lowerings = {
     **{op: lower for op, lower in _TCGEN05.items() if op not in TENSOR_MEMORY_ONLY},
@@ -374,7 +374,7 @@ LOWERINGS = {
     "tcgen05.mma+cvt": _TCGEN05_WIDENED,
     "tcgen05.mma+cvt+fma": {
         **_TCGEN05_WIDENED,
-        TurnedWeightMmaOp: lower_grouped_weight_tcgen05,
+        ExchangedWeightMmaOp: lower_grouped_weight_tcgen05,
     },
     "tcgen05.mma+bf16x9": {**_TCGEN05_ADDED, **SPLIT_TCGEN05},
     "tcgen05.mma+3xtf32": {**_TCGEN05_ADDED, **SPLIT_TCGEN05},
@@ -382,8 +382,8 @@ LOWERINGS = {
     "wgmma.mma_async+wide": _WGMMA,
     "wgmma.mma_async+fma": _WGMMA_ADDED,
     "wgmma.mma_async+bf16x9": {**_WGMMA_ADDED, **SPLIT_WGMMA},
-    "wgmma.mma_async+cvt": {**_WGMMA, TurnedWeightMmaOp: lower_weight_wgmma},
-    "wgmma.mma_async+cvt+fma": {**_WGMMA_ADDED, TurnedWeightMmaOp: lower_grouped_weight_wgmma},
+    "wgmma.mma_async+cvt": {**_WGMMA, ExchangedWeightMmaOp: lower_weight_wgmma},
+    "wgmma.mma_async+cvt+fma": {**_WGMMA_ADDED, ExchangedWeightMmaOp: lower_grouped_weight_wgmma},
     "mma.sync": _MMA_SYNC,
     "mma.sync+3xtf32": _MMA_SYNC,
     "mma.sync+bf16x9": _MMA_SYNC,

@@ -286,8 +286,8 @@ def _pair_mma(mma: MmaOp) -> None:
         DualPairMmaOp(**operands, b2=mma.b2)
         return
     if isinstance(mma, BlockwiseMmaOp):
-        told = {name: getattr(mma, name) for name in OF_BLOCKS}
-        BlockwisePairMmaOp(**operands, **told)
+        block_fields = {name: getattr(mma, name) for name in OF_BLOCKS}
+        BlockwisePairMmaOp(**operands, **block_fields)
         return
     if not isinstance(mma, ScaledMmaOp):
         PairMmaOp(**operands)

@@ -27,7 +27,7 @@ from ...dialects.tile.edges import (
 )
 from ...dialects.tile_types import TensorMapType, extent_of, integer, integers_of
 from ..base import PassLog, defining_op, many, refused, the_kernel, walk
-from ..batches import map_beside, matrix_of, view_of_map
+from ..batches import map_of_other_stack, matrix_of, view_of_map
 from ..clone import constant_of
 from ..indices import place_of
 from .load_loops import load_loop
@@ -122,4 +122,4 @@ def _end(load: Any, rows: int) -> ir.Value:
     layout, view, whole = load.tile.type.layout, view_of_map(load.map), load.map.type
     dims, box = [view.shape[1], _extent(load)], [layout.span, rows]
     type_ = TensorMapType.of(whole.element, dims, whole.strides[:1], box, whole.swizzle)
-    return map_beside(load.map, type_)
+    return map_of_other_stack(load.map, type_)

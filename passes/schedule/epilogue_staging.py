@@ -45,7 +45,7 @@ from ...dialects.tile import (
 from ...dialects.tile.ahead import VECTOR_AXES
 from ...dialects.tile.quantized import StoreQuantizedOp
 from ...dialects.tile_types import SmemType, element_bytes
-from ...dialects.turned_pieces import turned_columns, turned_piece
+from ...dialects.transposed_pieces import transposed_columns, transposed_piece
 from ...dialects.verify import can_write_matrices, tile_of_c
 from ..base import (
     PassLog,
@@ -161,9 +161,9 @@ class EpilogueStaging:
 
     def _stage(self, kernel: KernelOp, store: StoreOp, target: Target, log: PassLog) -> bool:
         """Stage a store by pieces, which threads store where TMA can't; whether either can."""
-        turned = transposed_of(store.view) is not None
-        layout = self._turned_piece(store, target) if turned else self._piece(kernel, store)
-        reason = self._why_not_turned(store, target) if turned else None
+        transposed = transposed_of(store.view) is not None
+        layout = self._transposed_piece(store, target) if transposed else self._piece(kernel, store)
+        reason = self._why_not_transposed(store, target) if transposed else None
         reason = reason or _why_not_by_tma(store, layout, target)
         if reason and store_legality.staged_pairs(target, store.view.type.shape[1]):
             log.remark(store, f"epilogue-staging: c is stored by threads: {reason}")
@@ -172,7 +172,7 @@ class EpilogueStaging:
         if not reason:
             _check_room(kernel, store, buffers * layout.slot_bytes, target)
         write = self._write(store, layout, target)
-        parts = self._parts(store, target, turned, by_threads=bool(reason))
+        parts = self._parts(store, target, transposed, by_threads=bool(reason))
         _staged(kernel, store, layout, (buffers, 0 if reason else parts), write)
         return True
 
@@ -195,7 +195,7 @@ class EpilogueStaging:
         if brought:
             _check_pieces(kernel, stores[0], target)
 
-    def _parts(self, store: StoreOp, target: Target, turned: bool, by_threads: bool) -> int:
+    def _parts(self, store: StoreOp, target: Target, transposed: bool, by_threads: bool) -> int:
         """How many warpgroups let TMA store by themselves, 1 where all threads store together."""
         if self.by == TEAM:
             return 1
@@ -204,7 +204,7 @@ class EpilogueStaging:
             raise refused(store, f"{rule}, got by={self.by}; use by=team")
         in_groups = rows_of_group(store.view) is not None
         m, n = store.acc.type.shape
-        broken = store_legality.stored_by_warpgroups(target, m, n, turned, in_groups)
+        broken = store_legality.stored_by_warpgroups(target, m, n, transposed, in_groups)
         require(store, broken, "use by=team", "epilogue-staging: ")
         if self.ahead:
             rule = "epilogue-staging: pieces ahead are for all warpgroups together"
@@ -260,18 +260,18 @@ class EpilogueStaging:
         assert self.columns is not None
         return store_legality.columns_beside(self.columns, c_bytes, item_bytes)
 
-    def _why_not_turned(self, store: StoreOp, target: Target) -> str | None:
+    def _why_not_transposed(self, store: StoreOp, target: Target) -> str | None:
         """Why rows of a view whose columns are contiguous are not staged, None where they are."""
         n, item_bytes = tile_of_c(store)[1], element_bytes(store.view.type.element_type)
-        return store_legality.matrix_stores(target) or turned_piece(target, n, 8, item_bytes)
+        return store_legality.matrix_stores(target) or transposed_piece(target, n, 8, item_bytes)
 
-    def _turned_piece(self, store: StoreOp, target: Target) -> TileLayout:
+    def _transposed_piece(self, store: StoreOp, target: Target) -> TileLayout:
         """The layout of a piece of a transposed view: some columns, each contiguous."""
         m, n = tile_of_c(store)
         item_bytes = element_bytes(store.view.type.element_type)
-        wide = self.columns or turned_columns(target, n)
-        if not self._why_not_turned(store, target):
-            broken = turned_piece(target, n, wide, item_bytes)
+        wide = self.columns or transposed_columns(target, n)
+        if not self._why_not_transposed(store, target):
+            broken = transposed_piece(target, n, wide, item_bytes)
             require(store, broken, where="epilogue-staging: ")
         swizzle = widest_swizzle(TileLayout(m, wide, item_bytes, "mn"))
         return TileLayout(m, wide, item_bytes, "mn", swizzle)
@@ -341,8 +341,8 @@ def _map(view: Any, smem: SmemType, parts: int) -> ir.Value:
     whole = map_type(view.type, smem, 2, lambda _: None)
     if parts > 1:
         whole = part_map(whole, parts)
-    turned = transposed_of(view)
-    rows = rows_of_group(view if turned is None else turned.view)
+    transposed = transposed_of(view)
+    rows = rows_of_group(view if transposed is None else transposed.view)
     return map_of_view(view, whole if rows is None else ragged_map(whole))
 
 

@@ -26,7 +26,7 @@ from ...dialects.tile import CtaTileOp, KernelOp
 from ...dialects.tile.ahead import LoadAheadOp
 from ...dialects.tile_types import integer, integers_of
 from ..base import PassLog, many, refused, the_kernel, walk
-from ..left_slots import agent_around, place_in, ring_bytes, steps_before
+from ..reused_slots import agent_around, place_in, ring_bytes, steps_before
 from ..ring_fills import has_copies
 from ..rings import is_operand_ring
 from .warp_specialization import LOAD

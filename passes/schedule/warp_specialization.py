@@ -26,7 +26,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, NamedTuple
 
 from ...dialects import legality
-from ...dialects.held_registers import SUMS_MAX, of_sums, scales_apart, scales_of_columns
+from ...dialects.held_registers import SUMS_MAX, of_sums, scales_of_columns, scales_one_by_one
 from ...dialects.mlir import ir, scf
 from ...dialects.mma_units import WGMMA_ADDED
 from ...dialects.pipe import (
@@ -162,7 +162,7 @@ def _held(op: AccumulatorOp, target: Target) -> int:
         isinstance(user, BLOCKWISE_MMAS) and isinstance(user.b_scales.type, SmemType)
         for user in users
     )
-    scales = scales_of_columns(n) if of_columns and scales_apart(m, n, warpgroups) else 0
+    scales = scales_of_columns(n) if of_columns and scales_one_by_one(m, n, warpgroups) else 0
     return of_sums(m, n, warpgroups) + scales
 
 

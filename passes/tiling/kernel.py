@@ -35,7 +35,7 @@ from .places import read_group, read_view, steps_at, steps_of_any, tiles_along
 from .scaled import stored_tensor
 from .steps import Step, TileChoice, emit_step
 from .stores import store_outputs
-from .swap import turn_elements
+from .swap import transpose_elements
 from .views import major_of, say_source, strides_of, view_as
 
 
@@ -65,7 +65,7 @@ def build_kernel(tiling: TileChoice, threads: int) -> KernelOp:
         _build_body(tiling, operands)
     _read_views(kernel, views_read)
     if tiling.swap:
-        turn_elements(kernel)
+        transpose_elements(kernel)
     return kernel
 
 

@@ -47,7 +47,7 @@ from .places import (
     scales_at,
 )
 from .scaled import scales_of
-from .swap import turned
+from .swap import transposed
 
 
 @dataclass
@@ -107,7 +107,7 @@ def operands_of(
     elif groups_rows(matmul):
         _take_group(matmul, whole, cta, tile[1 if swap else 0], swap)
     if swap:
-        whole.outputs = [turned(each) for each in whole.outputs]
+        whole.outputs = [transposed(each) for each in whole.outputs]
     return whole
 
 

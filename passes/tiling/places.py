@@ -77,8 +77,8 @@ def scales_at(view: Any, group: GroupOp, form: str) -> ir.Value[Any]:
     """The scales of the rows of the tile's group, whose lines are of that form."""
     first, name = group.first, ir.StringAttr.get(form)
     if form == BY_ATOMS:
-        told = {"group": group.group, "offsets": group.offsets, "extent": group.extent}
-        first = GroupAtomsOp(**told, first=ir.IndexType.get()).first
+        of_group = {"group": group.group, "offsets": group.offsets, "extent": group.extent}
+        first = GroupAtomsOp(**of_group, first=ir.IndexType.get()).first
     return GroupScalesOp(whole=view, first=first, count=group.count, part=view.type, form=name).part
 
 

@@ -13,7 +13,7 @@ from ...dialects.mlir import ir
 from ...dialects.mma_units import WARP
 from ...dialects.target import Target
 from ...dialects.tile import ElementOp, KernelOp, MatmulOp
-from ...dialects.tile.batches import TransposedOp, turned_view
+from ...dialects.tile.batches import TransposedOp, transposed_view
 from ...dialects.tile.blockwise import BlockwiseMatmulOp
 from ...dialects.tile.grouped_products import GroupedScaledMatmulOp
 from ...dialects.tile.groups import GroupedMatmulOp
@@ -52,12 +52,12 @@ def check_swap(matmul: MatmulOp, target: Target) -> None:
         raise refused(matmul, f"tiling: swap needs {broken}; leave it out")
 
 
-def turned(view: Any) -> ir.Value[Any]:
+def transposed(view: Any) -> ir.Value[Any]:
     """The view of a matrix with its rows for columns."""
-    return TransposedOp(view=view, turned=turned_view(view.type)).turned
+    return TransposedOp(view=view, transposed=transposed_view(view.type)).transposed
 
 
-def turn_elements(kernel: KernelOp) -> None:
+def transpose_elements(kernel: KernelOp) -> None:
     """Let epilogues read the other operands at places of the sums."""
     views: dict[ir.Value, ir.Value] = {}
     for element in walk(kernel, ElementOp):
@@ -67,7 +67,7 @@ def turn_elements(kernel: KernelOp) -> None:
             continue
         if source not in views:
             with _behind(kernel, source), element.location:
-                views[source] = turned(source)
+                views[source] = transposed(source)
         element.operation.operands[0] = views[source]
 
 

@@ -56,10 +56,10 @@ def swizzle_contradictions(
     where: str,
 ) -> Iterator[str]:
     """Tensor maps of a and b swizzle as the schedule says of their tiles."""
-    told = schedule.get("swizzle")
-    if not (isinstance(told, list) and len(told) == 2):
+    swizzles = schedule.get("swizzle")
+    if not (isinstance(swizzles, list) and len(swizzles) == 2):
         return
-    pairs = zip(operands, reversed(told) if schedule.get("swapped") else told, strict=True)
+    pairs = zip(operands, reversed(swizzles) if schedule.get("swapped") else swizzles, strict=True)
     wanted = {tensor["name"]: swizzle for tensor, swizzle in pairs}
     for i, each in enumerate(parameters):
         if each["kind"] != "tensor_map" or each["tensor"] not in wanted:

@@ -18,12 +18,12 @@ from .manifest_fields import CUBIN_NAME, MANIFEST_NAME, PTX_NAME
 from .ptx_head import ptx_contradictions
 from .several import (
     Bands,
+    bands_in,
     check_together,
     describe,
     is_of_several,
     number_of,
     prefixes_of,
-    told_bands,
     validate_several,
 )
 from .sizes import is_dynamic, manifest_for, named, refusal
@@ -136,7 +136,7 @@ def _of_several(path: Path, manifest: Any, read: Reader) -> Bundle:
         own_hash = found[-1].manifest["hashes"][MANIFEST_NAME]
         _check_hash(path, name, own_hash, manifest["hashes"][name])
     check_together(manifest, [each.manifest for each in found], f"{path}: manifest")
-    return together(found, told_bands(manifest), path)
+    return together(found, bands_in(manifest), path)
 
 
 def together(kernels: Sequence[Bundle], bands: Bands, path: Path | None = None) -> Bundle:

@@ -133,8 +133,8 @@ def epilogues(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 def reductions(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Of outputs that are reduced over neighbours in a row: how, by name."""
-    told = manifest.get("outputs", ())
-    return {each["tensor"]: each["reduce"] for each in told if "reduce" in each}
+    stated = manifest.get("outputs", ())
+    return {each["tensor"]: each["reduce"] for each in stated if "reduce" in each}
 
 
 def in_order(manifest: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -162,8 +162,8 @@ def _all_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str
     if manifest["schema"] != schema_of(manifest):
         yield f"{where}.schema: must be {schema_of(manifest)}, got {manifest['schema']}"
     for sizes in sizes_to_check(manifest) if is_dynamic(manifest) else ():
-        told = [f"{CALLED[each].removeprefix('the ')} = {size}" for each, size in sizes.items()]
-        of_sizes = f"{where} for {' and '.join(told)}"
+        stated = [f"{CALLED[each].removeprefix('the ')} = {size}" for each, size in sizes.items()]
+        of_sizes = f"{where} for {' and '.join(stated)}"
         yield from _contradictions(manifest_for(manifest, sizes), of_sizes)
     if not is_dynamic(manifest):
         yield from _contradictions(manifest, where)
@@ -307,17 +307,17 @@ def _output_contradictions(
         if (scale["name"], scale["shape"]) != (how["scales"], shape):
             rule = f"'{how['scales']}', the last output, must have the shape {shape}"
             yield f"{where}: {rule}, got '{scale['name']}' of {scale['shape']}"
-    told = manifest.get("outputs", [])
-    wanted, got = [each["name"] for each in others], [each["tensor"] for each in told]
+    stated = manifest.get("outputs", [])
+    wanted, got = [each["name"] for each in others], [each["tensor"] for each in stated]
     if wanted != got:
         yield f"{where}: must tell of {wanted}, the outputs behind '{c['name']}', got {got}"
-    for each, output in zip(others, told, strict=False):
+    for each, output in zip(others, stated, strict=False):
         group = output.get("reduce", {}).get("group", 1)
         shape = [*c["shape"][:-1], -(-columns_of(c) // group)]
         if each["shape"] != shape:
             rule = f"'{each['name']}' must have the shape {shape}, by that of '{c['name']}'"
             yield f"{where}: {rule}, got {each['shape']}"
-    for i, each in enumerate(told):
+    for i, each in enumerate(stated):
         yield from _epilogue_contradictions(each["epilogue"], names, f"{where}[{i}].epilogue")
 
 

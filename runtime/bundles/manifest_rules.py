@@ -101,10 +101,10 @@ def workspaces(manifest: Mapping[str, Any]) -> list[tuple[int, bool]]:
 
     There is one of so many bytes for each place along x and y of the grid.
     """
-    told = [each for each in manifest["parameters"] if each["kind"] == "workspace"]
+    stated = [each for each in manifest["parameters"] if each["kind"] == "workspace"]
     counted = any(isinstance(extent, dict) for extent in manifest["grid"])
     tiles = 1 if counted else prod(manifest["grid"][:2])
-    return [(tiles * each["tile_bytes"], each["start"] == "zero") for each in told]
+    return [(tiles * each["tile_bytes"], each["start"] == "zero") for each in stated]
 
 
 def workspace_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:

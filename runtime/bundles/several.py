@@ -142,26 +142,26 @@ def number_of(bands: Bands, rows: int, matrices: int = 1) -> int:
     return ranges[max(0, bisect_right(ranges, rows, key=lambda each: each[0]) - 1)][1]
 
 
-def told_bands(manifest: Mapping[str, Any]) -> Bands:
+def bands_in(manifest: Mapping[str, Any]) -> Bands:
     """The ranges that a manifest of several kernels says."""
     if manifest["schema"] == SCHEMA_OF_MULTIPLES:
         return tuple(
-            _band(each["least"], _told(each["ranges"]), each["multiple"])
+            _band(each["least"], _ranges_in(each["ranges"]), each["multiple"])
             for each in manifest["bands"]
         )
     if manifest["schema"] == SCHEMA_OF_BANDS:
-        return tuple((each["least"], _told(each["ranges"])) for each in manifest["bands"])
+        return tuple((each["least"], _ranges_in(each["ranges"])) for each in manifest["bands"])
     if manifest["schema"] == SCHEMA_OF_RANGES:
-        return ((1, _told(manifest["ranges"])),)
+        return ((1, _ranges_in(manifest["ranges"])),)
     starts = (each["least"] for each in manifest["kernels"])
     return ((1, tuple((least, number) for number, least in enumerate(starts))),)
 
 
-def _told(ranges: Iterable[Mapping[str, int]]) -> Ranges:
+def _ranges_in(ranges: Iterable[Mapping[str, int]]) -> Ranges:
     return tuple((each["least"], each["kernel"]) for each in ranges)
 
 
-def _as_told(ranges: Ranges) -> list[dict[str, int]]:
+def _as_json(ranges: Ranges) -> list[dict[str, int]]:
     return [{"least": least, "kernel": number} for least, number in ranges]
 
 
@@ -175,25 +175,25 @@ def describe(manifests: Sequence[Mapping[str, Any]], bands: Bands) -> dict[str, 
     if size != SIZE:  # no kernel knows which it is for
         ends = (_ends(bands, number) for number in range(len(manifests)))
         kernels = [{"least": least, "most": most} for least, most in ends]
-    told: dict[str, Any] = {"format": FORMAT, "schema": SCHEMA_OF_SEVERAL}
-    told |= {"size": size, "kernels": kernels}
+    stated: dict[str, Any] = {"format": FORMAT, "schema": SCHEMA_OF_SEVERAL}
+    stated |= {"size": size, "kernels": kernels}
     if any(multiple_of_band(each) > 1 for each in bands):
-        told["schema"] = SCHEMA_OF_MULTIPLES
-        told["bands"] = [
-            {"least": each[0], "multiple": multiple_of_band(each), "ranges": _as_told(each[1])}
+        stated["schema"] = SCHEMA_OF_MULTIPLES
+        stated["bands"] = [
+            {"least": each[0], "multiple": multiple_of_band(each), "ranges": _as_json(each[1])}
             for each in bands
         ]
     elif len(bands) > 1:
-        told["schema"] = SCHEMA_OF_BANDS
-        told["bands"] = [{"least": each[0], "ranges": _as_told(each[1])} for each in bands]
-    elif bands != told_bands(told):
-        told["schema"] = SCHEMA_OF_RANGES
-        told["ranges"] = [each for band in bands for each in _as_told(band[1])]
+        stated["schema"] = SCHEMA_OF_BANDS
+        stated["bands"] = [{"least": each[0], "ranges": _as_json(each[1])} for each in bands]
+    elif bands != bands_in(stated):
+        stated["schema"] = SCHEMA_OF_RANGES
+        stated["ranges"] = [each for band in bands for each in _as_json(band[1])]
     hashes = {
         prefix + MANIFEST_NAME: each["hashes"][MANIFEST_NAME]
-        for prefix, each in zip(prefixes_of(told), manifests, strict=True)
+        for prefix, each in zip(prefixes_of(stated), manifests, strict=True)
     }
-    return told | {"hashes": hashes}
+    return stated | {"hashes": hashes}
 
 
 def _ends(bands: Bands, kernel: int) -> tuple[int, int]:
@@ -220,9 +220,9 @@ def check_together(
 ) -> None:
     """Refuse kernels that are for other rows than told, or compute something else."""
     in_bands = manifest["schema"] == SCHEMA_OF_BANDS
-    multiples = _multiples(told_bands(manifest))
+    multiples = _multiples(bands_in(manifest))
     for number, (kernel, each) in enumerate(zip(manifest["kernels"], manifests, strict=True)):
-        told, size = (kernel["least"], kernel["most"]), size_parameter(each)
+        stated, size = (kernel["least"], kernel["most"]), size_parameter(each)
         if not is_dynamic(each) or size_name(each) != manifest["size"]:
             rule = f"{where}.size: must be what launches of its kernels say"
             raise BundleError(recompiled(f"{rule}, got '{manifest['size']}'"))
@@ -231,11 +231,11 @@ def check_together(
             raise BundleError(recompiled(f"{rule}, got one for {size_names(each)[0]} alone"))
         if multiples[number] != {multiple_of(each)}:
             rule = f"{where}.bands: must be of the multiples that kernel {number} takes"
-            told_multiples = " and ".join(map(str, sorted(multiples[number])))
-            raise BundleError(recompiled(f"{rule}, {multiple_of(each)}, got {told_multiples}"))
+            multiples_in = " and ".join(map(str, sorted(multiples[number])))
+            raise BundleError(recompiled(f"{rule}, {multiple_of(each)}, got {multiples_in}"))
         got = size.get("least"), size.get("most")
-        if told != got and manifest["size"] == SIZE:
-            rule = f"{where}.kernels: must be of {told[0]} to {told[1]} rows as the kernel is"
+        if stated != got and manifest["size"] == SIZE:
+            rule = f"{where}.kernels: must be of {stated[0]} to {stated[1]} rows as the kernel is"
             raise BundleError(recompiled(f"{rule}, got {got[0]} to {got[1]}"))
         for name in ALIKE:
             if each.get(name) != manifests[0].get(name):
@@ -278,7 +278,7 @@ def _gaps(kernels: Sequence[Mapping[str, int]], where: str) -> Iterator[str]:
 def _uneven(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
     """Bands and their ranges in order from one on, and kernels in the order of their first ranges,
     whose rows those of each are."""
-    kernels, bands = manifest["kernels"], told_bands(manifest)
+    kernels, bands = manifest["kernels"], bands_in(manifest)
     in_bands = manifest["schema"] in IN_BANDS
     place = f"{where}.bands" if in_bands else f"{where}.ranges"
     for _, alike in by_multiples(bands) if in_bands else ():
@@ -296,9 +296,9 @@ def _uneven(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
         yield f"{place}: {rule}, got {', '.join(map(str, order))}"
         return
     for number, kernel in enumerate(kernels):
-        told, got = (kernel["least"], kernel["most"]), _ends(bands, number)
-        if told != got:
-            rule = f"must be {told[0]} to {told[1]} for kernel {number}, as the kernel is"
+        stated, got = (kernel["least"], kernel["most"]), _ends(bands, number)
+        if stated != got:
+            rule = f"must be {stated[0]} to {stated[1]} for kernel {number}, as the kernel is"
             yield f"{place}: {rule}, got {got[0]} to {got[1]}"
 
 

@@ -32,11 +32,11 @@ def size_contradictions(
         yield f"{where}.grid: must have one formula, along x or y, got {manifest['grid']}"
         return
     wanted = _wanted(manifest, operands, outputs)
-    told = list(size_names(manifest))
-    if told != wanted:
-        rule, got = f"must have {len(wanted)} of kind 'size'", f"{len(told)}"
-        if len(told) == len(wanted):
-            rule, got = f"must be the {_named(wanted)} of {_where(wanted)}", _named(told)
+    stated = list(size_names(manifest))
+    if stated != wanted:
+        rule, got = f"must have {len(wanted)} of kind 'size'", f"{len(stated)}"
+        if len(stated) == len(wanted):
+            rule, got = f"must be the {_named(wanted)} of {_where(wanted)}", _named(stated)
         yield f"{where}.parameters: {rule}, got {got}"
         return
     low, high = (size_parameter(manifest).get(name) for name in ("least", "most"))
@@ -122,18 +122,18 @@ def _of_steps(manifest: Mapping[str, Any], a: Tensor, where: str) -> Iterator[st
     each row, in a tensor and in its map."""
     rule = "must have a step for each row between matrices of any M, or along the columns of an a"
     rule += " that has M contiguous, and nowhere else"
-    turned = _is_long_as_m(a)
+    transposed = _is_long_as_m(a)
     for tensor in manifest["tensors"]:
         steps, both = tensor["strides"], tensor["shape"][:2] == [STACK, SIZE]
         wanted = [both, *(False for _ in steps[1:])][: len(steps)]
-        if turned and tensor is a:
+        if transposed and tensor is a:
             wanted[-1] = True
         if [isinstance(each, dict) for each in steps] != wanted:
             yield f"{where}.tensors: {tensor['name']} {rule}, got {steps}"
     for number, parameter in enumerate(manifest["parameters"]):
         dims, steps = parameter.get("dims", ()), parameter.get("strides_bytes", ())
         wanted = [False for _ in steps]
-        if wanted and turned and parameter["tensor"] == a["name"]:
+        if wanted and transposed and parameter["tensor"] == a["name"]:
             wanted[0] = True
         if STACK in dims and SIZE in dims:
             wanted[-1] = True

@@ -1,6 +1,7 @@
 """A bundle on one GPU. The way to a launch is short: what a call needs is made at the first one.
 
-call      `again` compares each torch tensor's shape, strides, dtype, GPU and address with the last;
+call      `relauncher` compares each torch tensor's shape, strides, dtype, GPU and address with the
+last;
           workspaces of the stream are looked up where the kernel needs some
 new       checked against the manifest where their form is new; tensor maps are made for addresses
           that are new, and parameters for a new set of them, and both are kept
@@ -20,14 +21,14 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any, NamedTuple
 
-from ..again import NOTHING, Again, Known, extension
 from ..bundles.bundle import Bundle
 from ..bundles.manifest import workspaces
 from ..bundles.manifest_fields import CUBIN_NAME
 from ..bundles.manifest_rules import largest_cluster
 from ..errors import DeviceError, LaunchError
-from ..operands.overlaps import Apart
+from ..operands.overlaps import NoOverlapCheck
 from ..operands.tensors import required_alignments
+from ..relaunch import NOTHING, Known, Relauncher, extension
 from .architecture import capability_of, runs_on, target_of, translates
 from .gpu import Gpu
 from .launch_config import describe, launch_config, waits_by_itself
@@ -92,13 +93,13 @@ class CudaProgram:
         self._function = self._load(bundle)
         self._alignments = required_alignments(self.manifest)
         self._reads = [tensor["role"] == "input" for tensor in self.manifest["tensors"]]
-        self._check_apart = Apart(self.manifest)
-        told = enumerate(self.manifest["parameters"])
-        self._maps = [(at, each["tensor"]) for at, each in told if each["kind"] == "tensor_map"]
+        self._check_no_overlap = NoOverlapCheck(self.manifest)
+        numbered = enumerate(self.manifest["parameters"])
+        self._maps = [(at, each["tensor"]) for at, each in numbered if each["kind"] == "tensor_map"]
         self._encodings: dict[int, list[Any]] = {}  # of tensor maps, by the parameter
         self._needs = workspaces(self.manifest)
         self._forms: tuple[Form, ...] = ()
-        self.again: Any = NOTHING
+        self.relauncher: Any = NOTHING
         self._launches: dict[tuple[Any, ...], Known] = {}
         self._arguments: dict[tuple[int, ...], Arguments] = {}
         self._values: dict[tuple[int, int], Any] = {}  # by the parameter and an address
@@ -110,7 +111,8 @@ class CudaProgram:
         self._launch_kernel = gpu.driver.api.cuLaunchKernelEx
 
     def enqueue(self, values: Sequence[Any], stream: int | None = None) -> None:
-        """Launch on CUDA tensors in the manifest's order, without waiting; `again` then knows them.
+        """Launch on CUDA tensors in the manifest's order, without waiting; `relauncher` then knows
+        them.
 
         `stream` is a CUstream's handle; None stands for torch's current stream where torch is
         loaded, else for the default stream. Raises LaunchError for tensors that don't fit, and
@@ -124,7 +126,7 @@ class CudaProgram:
             known = self._in_capture(known, stream)
         status = self._launch_kernel(known.config, self._function, known.parameters, 0)[0]
         if status:
-            self._launch_again(int(status), known)
+            self._relaunch(int(status), known)
 
     def takes(self, inputs: Sequence[Any]) -> bool:
         """Whether these inputs are known to lie as the kernel takes them."""
@@ -153,7 +155,7 @@ class CudaProgram:
         if self._raw_stream is None:
             self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
             self._torch_captures = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None)
-            self._forms = ()  # so that `again` is made with it
+            self._forms = ()  # so that `relauncher` is made with it
         return torch.cuda.current_stream(self.gpu.index).cuda_stream
 
     def _find(self, values: Sequence[Any], stream: int) -> Known:
@@ -170,30 +172,30 @@ class CudaProgram:
         return self._launches.get((*pointers, stream)) or self._keep(pointers, stream)
 
     def _learn(self, values: Sequence[Any]) -> None:
-        """Let `again` know tensors of this form, beside the latest others."""
+        """Let `relauncher` know tensors of this form, beside the latest others."""
         form = Form(recognizer(values), recognizer(list(compress(values, self._reads))))
         if form.all is nothing:
-            self._forms, self.again = (), NOTHING
+            self._forms, self.relauncher = (), NOTHING
         else:
             self._forms = form, *self._forms[: FORMS_KEPT - 1]
-            self.again = self._again_for(values)
+            self.relauncher = self._relauncher_for(values)
 
-    def _again_for(self, values: Sequence[Any]) -> Any:
+    def _relauncher_for(self, values: Sequence[Any]) -> Any:
         """Launches on tensors of the forms that are known, in C where that can be."""
         make = maker(self.manifest["tensors"], values, self._index)
-        again: Any
+        relauncher: Any
         captures: Any
         addresses, module = self.gpu.driver.addresses, extension()
         if module is not None and addresses is not None:
             launch, is_capturing = addresses
-            again = functools.partial(module.Again, launch, int(self._function))
+            relauncher = functools.partial(module.Relauncher, launch, int(self._function))
             captures = is_capturing if self._waits else 0
         else:
-            again = functools.partial(Again, self._launch_kernel, self._function)
+            relauncher = functools.partial(Relauncher, self._launch_kernel, self._function)
             captures = self._torch_captures if self._waits else None
-        return again(
+        return relauncher(
             launches=self._launches,
-            failed=self._launch_again,
+            failed=self._relaunch,
             recognizes=any_of([form.all for form in self._forms]),
             recognizes_inputs=make and any_of([form.inputs for form in self._forms]),
             make=make,
@@ -207,7 +209,7 @@ class CudaProgram:
     def _in_capture(self, known: Known, stream: int) -> Known:
         """The launch as it is in a graph: serial but within a run of ours.
 
-        `again` leaves a stream alone that a graph captures, of a kernel that could be either.
+        `relauncher` leaves a stream alone that a graph captures, of a kernel that could be either.
         """
         captures = self.gpu.captures
         if not captures.capturing(self.where, stream):
@@ -235,14 +237,14 @@ class CudaProgram:
         addresses = dict(zip(self._alignments, pointers, strict=False))
         for name, address in addresses.items():
             _check_alignment(name, address, self._alignments[name])
-        self._check_apart(addresses)
+        self._check_no_overlap(addresses)
         if len(self._values) + len(self.manifest["parameters"]) > ARGUMENTS_KEPT:
             self._values.clear()
         is_new = any((at, addresses[name]) not in self._values for at, name in self._maps)
         driver = self.gpu.driver
         with driver.entered(self.where, self.gpu.context) if is_new else nullcontext():
-            told = enumerate(self.manifest["parameters"])
-            values = tuple(self._value(*each, addresses, own) for each in told)
+            numbered = enumerate(self.manifest["parameters"])
+            values = tuple(self._value(*each, addresses, own) for each in numbered)
         table = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         if len(self._arguments) >= ARGUMENTS_KEPT:
             self._arguments.clear()
@@ -287,7 +289,7 @@ class CudaProgram:
         self._configs[stream] = config
         return config
 
-    def _launch_again(self, code: int, known: Known) -> None:
+    def _relaunch(self, code: int, known: Known) -> None:
         """Launch in the GPU's context, if what failed is that it isn't current in this thread."""
         if code in NOT_CURRENT:
             with self.gpu.driver.entered(self.where, self.gpu.context):

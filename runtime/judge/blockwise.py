@@ -41,8 +41,8 @@ def blockwise_sums(
     manifest: Mapping[str, Any], values: Mapping[str, np.ndarray], on_gpu: bool
 ) -> Interval:
     """The sums with their limits, of one matrix of each operand and of its scales."""
-    told, forms = operands(manifest), manifest["blockwise"]
-    a, b = (values[each["name"]] for each in told)
+    named, forms = operands(manifest), manifest["blockwise"]
+    a, b = (values[each["name"]] for each in named)
     of_a, of_b = (
         scale_of_each_row(values[name], form, *each.shape)
         for name, form, each in zip(SCALES, (forms["a"], forms["b"]), (a, b), strict=True)

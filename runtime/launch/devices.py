@@ -16,7 +16,7 @@ DEVICES = ("emulator", "cuda")
 class Program(Protocol):
     """A bundle that a device has made ready; tensors come in the manifest's order."""
 
-    again: Any
+    relauncher: Any
     """Launches on tensors so much like those of the last one that it is quick (again.py)."""
 
     def enqueue(self, values: Sequence[Any], stream: int | None = None) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from .. import emulator
-from ..again import NOTHING
 from ..bundles.bundle import Bundle
 from ..bundles.manifest import in_order, workspaces
 from ..errors import DeviceError
 from ..locks import shared_lock
 from ..operands.tensors import BoundTensor, bind_all
+from ..relaunch import NOTHING
 from .whole_arrays import read_whole, written_whole
 
 NAN_WORD = 0x7FC00001
@@ -38,7 +38,7 @@ class EmulatorProgram:
     after where it needs them. Runs of a kernel that has some follow each other, as in a stream.
     """
 
-    again = NOTHING
+    relauncher = NOTHING
 
     def __init__(self, bundle: Bundle):
         self.bundle = bundle

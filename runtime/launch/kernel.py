@@ -8,12 +8,12 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..again import NOTHING
 from ..bundles.bundle import Bundle
 from ..bundles.manifest import in_order, outputs
 from ..errors import LaunchError
 from ..operands.dlpack import gpu_of
 from ..operands.results import new_output, written
+from ..relaunch import NOTHING
 from ..tracing import are_transformed, is_watched, records_gradients
 from .devices import Program, open_device
 
@@ -183,7 +183,7 @@ class Kernel:
             program.enqueue(self._beside(inputs, result), stream)
         except LaunchError as error:
             raise self.arguments.explained(error) from error
-        self._recent = program.again
+        self._recent = program.relauncher
         self._again = self._recent if self._is_plain else NOTHING
 
     def _in_graph(self, inputs: tuple[Any, ...], out: Any) -> Any:

@@ -44,19 +44,21 @@ class Arguments:
     def places_of(self, size: str) -> list[tuple[int, int, int]]:
         """The same of all arguments that have it."""
         found = []
-        for declared, (index, turned) in zip(self._declared, self._sources, strict=True):
+        for declared, (index, transposed) in zip(self._declared, self._sources, strict=True):
             if size in declared["shape"]:
                 axis, rank = declared["shape"].index(size), len(declared["shape"])
                 of_matrix = axis >= rank - 2  # a stack's own dim stays where it is
-                found.append((index, 2 * rank - 3 - axis if turned and of_matrix else axis, rank))
+                found.append(
+                    (index, 2 * rank - 3 - axis if transposed and of_matrix else axis, rank)
+                )
         return found
 
     def inputs(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """The kernel's inputs in the manifest's order, for one value an argument; no copies."""
         pairs = zip(self._declared, self._sources, strict=True)
         return tuple(
-            self._transposed(declared, index, values[index]) if turned else values[index]
-            for declared, (index, turned) in pairs
+            self._transposed(declared, index, values[index]) if transposed else values[index]
+            for declared, (index, transposed) in pairs
         )
 
     def _transposed(self, declared: Mapping[str, Any], index: int, value: Any) -> Any:
@@ -78,9 +80,9 @@ class Arguments:
         """Refuse arguments of other shapes or types than a kernel for these sizes has; raises
         LaunchError. For calls that launch nothing, which nobody else looks at, and for graphs,
         where sizes may be symbols, which the launch compares."""
-        for declared, (index, turned) in zip(self._declared, self._sources, strict=True):
+        for declared, (index, transposed) in zip(self._declared, self._sources, strict=True):
             value, wanted = values[index], tensor_for(declared, sizes)["shape"]
-            wanted = [*wanted[:-2], *wanted[:-3:-1]] if turned else wanted
+            wanted = [*wanted[:-2], *wanted[:-3:-1]] if transposed else wanted
             if not (hasattr(value, "shape") or hasattr(value, "__dlpack__")):
                 refuse_type(declared, type(value).__name__)
             got = list(getattr(value, "shape", wanted))
@@ -101,9 +103,9 @@ class Arguments:
     def explained(self, error: LaunchError) -> LaunchError:
         """The error, which also says which argument the tensor is that it names."""
         found = re.match(r"tensor '(\w+)':", str(error))
-        for declared, (index, turned) in zip(self._declared, self._sources, strict=True):
+        for declared, (index, transposed) in zip(self._declared, self._sources, strict=True):
             if found and found[1] == declared["name"] != self.names[index]:
-                how = " transposed" if turned else ""
+                how = " transposed" if transposed else ""
                 return LaunchError(f"{error}; it is '{self.names[index]}'{how}")
         return error
 

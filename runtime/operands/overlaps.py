@@ -68,16 +68,16 @@ class _At:
         }
 
 
-def check_apart(manifest: Mapping[str, Any], addresses: Mapping[str, int]) -> None:
+def check_no_overlap(manifest: Mapping[str, Any], addresses: Mapping[str, int]) -> None:
     """Raise LaunchError where an output shares memory that another thread may read or write.
 
     addresses: of every tensor's first element, in bytes; on a GPU they are not looked at.
     """
-    Apart(manifest)(addresses)
+    NoOverlapCheck(manifest)(addresses)
 
 
-class Apart:
-    """`check_apart` for many sets of addresses, of which few come near each other."""
+class NoOverlapCheck:
+    """`check_no_overlap` for many sets of addresses, of which few come near each other."""
 
     def __init__(self, manifest: Mapping[str, Any]):
         self._tensors = {each["name"]: each for each in manifest["tensors"]}
@@ -92,7 +92,7 @@ class Apart:
         ]
 
     def __call__(self, addresses: Mapping[str, int]) -> None:
-        """addresses: as for `check_apart`."""
+        """addresses: as for `check_no_overlap`."""
         for output, bytes_of_output, other, bytes_of_other in self._pairs:
             begin, start = addresses[output], addresses[other]
             if begin < start + bytes_of_other and start < begin + bytes_of_output:

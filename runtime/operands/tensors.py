@@ -26,7 +26,7 @@ from ..element_types import (
 )
 from ..errors import LaunchError
 from .dlpack import CPU, ForeignArray, gpu_of, is_foreign, read_array
-from .overlaps import check_apart
+from .overlaps import check_no_overlap
 
 RAW_DTYPES = {
     1: np.dtype(np.uint8),
@@ -55,7 +55,7 @@ def bind_all(manifest: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str
     bound = {
         tensor["name"]: bind(tensor, value, alignments[tensor["name"]]) for tensor, value in pairs
     }
-    check_apart(manifest, {name: each.memory.ctypes.data for name, each in bound.items()})
+    check_no_overlap(manifest, {name: each.memory.ctypes.data for name, each in bound.items()})
     return bound
 
 

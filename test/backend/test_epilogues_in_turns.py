@@ -12,7 +12,7 @@ from tilewright.compiler.importers.epilogue_function import Frame, import_epilog
 from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.spec import MatmulSpec
 
-TURNS = (
+PERMUTES = (
     "tiling{tile=128x128x64},tma-insertion{box=2d},swizzle-selection,"
     "epilogue-staging{columns=32 buffers=4},pipelining{stages=6},warp-specialization,"
     "persistence{order=grouped group=8},ping-pong"
@@ -26,7 +26,7 @@ def test_the_last_slot_is_free_before_anything_is_computed() -> None:
     spec = MatmulSpec(16384, 4096, 1024)
     spec, made, *_ = import_epilogue(spec, Frame.of([16384, 4096], 0), gelu, [])
     source = LinalgText(spec.mlir_text(made), "matmul")
-    compiled = compile_matmul(source, target="sm_90a", pipeline=TURNS)
+    compiled = compile_matmul(source, target="sm_90a", pipeline=PERMUTES)
     assert compiled.assembled is not None
     sass = inspect_sass.disassemble(compiled.assembled.cubin)
     assert sass is not None

@@ -9,7 +9,7 @@ from tilewright.compiler.spec import MatmulSpec
 from tilewright.passes.lowering.nvvm.named_sums import IN_PLACE
 
 EIGHT_BITS = {"a_dtype": "e4m3", "b_dtype": "e4m3"}
-TURNS = (
+PERMUTES = (
     "tiling{tile=128x64x64},tma-insertion,swizzle-selection,pipelining{stages=2},"
     "warp-specialization,persistence{ctas=4},ping-pong"
 )
@@ -19,7 +19,7 @@ def ptx_of(spec: MatmulSpec, pipeline: str | None = None) -> str:
     return compile_matmul(spec, target="sm_90a", pipeline=pipeline, until="ptx").ptx
 
 
-@pytest.mark.parametrize("pipeline", [TURNS.removesuffix(",ping-pong"), TURNS])
+@pytest.mark.parametrize("pipeline", [PERMUTES.removesuffix(",ping-pong"), PERMUTES])
 def test_a_consumer_has_registers_for_each_mma_down_its_tile(pipeline):
     ptx = ptx_of(MatmulSpec(256, 128, 192), pipeline)
     declared = re.findall(r"\.reg \.b32 (%sums\d+_)<(\d+)>;", ptx)

@@ -17,7 +17,7 @@ ONE = (
     "tiling{tile=128x64x64},tma-insertion,swizzle-selection,epilogue-staging{columns=32 buffers=2},"
     "pipelining{stages=3},warp-specialization,persistence{order=m ctas=2}"
 )
-TURNS = f"{ONE},ping-pong"
+PERMUTES = f"{ONE},ping-pong"
 SPEC = MatmulSpec(256, 192, 200)
 
 
@@ -33,7 +33,7 @@ def mmas_of(text: str) -> int:
 def selected() -> str:
     """Two consumers in turns once their instructions are selected, as text."""
     made = compile_matmul(
-        SPEC, target="sm_90a", pipeline=TURNS, stop_after="select-instructions", until="mlir"
+        SPEC, target="sm_90a", pipeline=PERMUTES, stop_after="select-instructions", until="mlir"
     )
     return made.mlir
 
@@ -45,11 +45,11 @@ def lowered(text: str) -> tuple[int, str]:
 
 
 def test_consumers_in_turns_have_the_code_of_one():
-    assert mmas_of(ptx_of(TURNS)) == mmas_of(ptx_of(ONE)) > 0
+    assert mmas_of(ptx_of(PERMUTES)) == mmas_of(ptx_of(ONE)) > 0
 
 
 def test_each_meets_at_a_barrier_of_its_own_and_begins_with_its_own_tile():
-    ptx = ptx_of(TURNS)
+    ptx = ptx_of(PERMUTES)
     assert re.search(r"selp\.b32\s+%r\d+, 2, 1, %p\d+;", ptx)  # the barrier, of 128 threads
     assert not re.search(r"bar\.sync\s+[12], 128;", ptx)
     assert re.search(r"shfl\.sync\.idx\.b32\s+%r\d+, %r\d+, 0, 31, -1;", ptx)  # one for each warp
@@ -57,7 +57,7 @@ def test_each_meets_at_a_barrier_of_its_own_and_begins_with_its_own_tile():
 
 def test_steps_that_a_launch_tells_leave_two_programs():
     any_k = MatmulSpec(256, 192, 200, dynamic_k=True, a_major="m", b_major="n")
-    assert mmas_of(ptx_of(TURNS, any_k)) == 2 * mmas_of(ptx_of(ONE, any_k))
+    assert mmas_of(ptx_of(PERMUTES, any_k)) == 2 * mmas_of(ptx_of(ONE, any_k))
 
 
 def test_pieces_of_a_residual_that_come_ahead_leave_two_programs():
@@ -84,7 +84,7 @@ def edit(text: str, old: str, new: str, role: int) -> str:
 def test_what_is_selected_has_two_programs_that_become_one(selected):
     mmas, said = lowered(selected)
     assert "2 roles in one program" in said
-    assert 2 * mmas == mmas_of(ptx_of(TURNS)) * 2 == len(re.findall('"sm.wgmma"', selected))
+    assert 2 * mmas == mmas_of(ptx_of(PERMUTES)) * 2 == len(re.findall('"sm.wgmma"', selected))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_what_is_selected_has_two_programs_that_become_one(selected):
 def test_roles_that_differ_in_more_than_numbers_stay(selected, old, new, role):
     mmas, said = lowered(edit(selected, old, new, role))
     assert "roles" not in said
-    assert mmas == mmas_of(ptx_of(TURNS)) * 2
+    assert mmas == mmas_of(ptx_of(PERMUTES)) * 2
 
 
 @pytest.mark.parametrize(

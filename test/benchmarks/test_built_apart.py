@@ -35,7 +35,7 @@ def measure(case, options):
     return case
 """
 
-TURNS = """
+PERMUTES = """
 import contextlib, fcntl
 
 def take_turns(path):
@@ -58,7 +58,7 @@ def load_candidates_ahead():
 @pytest.fixture
 def cases(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     (tmp_path / "cases_to_build.py").write_text(CASES)
-    (tmp_path / "model_times.py").write_text(TURNS)
+    (tmp_path / "model_times.py").write_text(PERMUTES)
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     monkeypatch.syspath_prepend(str(tmp_path))
     import built_apart

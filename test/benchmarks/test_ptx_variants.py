@@ -87,12 +87,12 @@ def test_a_cta_goes_back_along_k_in_its_second_tile(scripts, operands):
     source = script.source_of(ROWS, COLUMNS, DEPTH, "residual")
     pipeline = PIPELINE.replace("order=m", "order=m ctas=1")
     made = compile_matmul(source, target="sm_90a", pipeline=pipeline)
-    turned = rewritten.form_of(made.ptx, "back_and_forth")
+    transposed = rewritten.form_of(made.ptx, "back_and_forth")
     a, b, beside = operands
-    run = load(as_bundle(replace(made, ptx=turned)), "emulator")
+    run = load(as_bundle(replace(made, ptx=transposed)), "emulator")
     assert torch.equal(run(*operands).double(), product(a, b) + beside)
 
-    kept = as_bundle(replace(made, ptx=rewritten.form_of(turned, "operands_kept")))
+    kept = as_bundle(replace(made, ptx=rewritten.form_of(transposed, "operands_kept")))
     steps = [(each[:, :STEP], each[:, STEP : 2 * STEP]) for each in (a[:TILE], b)]
     again = [product(*pair) for pair in zip(*steps, strict=True)]
     found = product(a[:, :KEPT], b[:, :KEPT]) + torch.cat(again) + beside

@@ -166,37 +166,37 @@ def turned_kernel():
         (
             'b_type = "u4"',
             'b_type = "s8"',
-            "tile.turned_weight_mma: a must hold the bytes of weights that threads widen, got s8 "
-            "in a tile of 'ui8'",
+            "tile.exchanged_weight_mma: a must hold the bytes of weights that threads widen, got "
+            "s8 in a tile of 'ui8'",
         ),
         (
             r"%i, %k, %scales",
             r"%j, %k, %scales",
-            "tile.turned_weight_mma: weights: j must be the N place of its tile, got another "
+            "tile.exchanged_weight_mma: weights: j must be the N place of its tile, got another "
             "index; take the store's",
         ),
         (
             "wgmma.mma_async\\+cvt\\+fma",
             "mma.sync",
-            "tile.turned_weight_mma: weights: B must be those of mma.sync, and A those of "
+            "tile.exchanged_weight_mma: weights: B must be those of mma.sync, and A those of "
             "wgmma.mma_async+cvt+fma, got mma.sync; run tiling for it",
         ),
         (
             "wgmma.mma_async\\+cvt\\+fma",
             "fma",
-            "tile.turned_weight_mma: weights: B must be those of mma.sync, and A those of "
+            "tile.exchanged_weight_mma: weights: B must be those of mma.sync, and A those of "
             "wgmma.mma_async+cvt+fma, got fma; run tiling for it",
         ),
         (
             "wgmma.mma_async\\+cvt\\+fma",
             "wgmma.mma_async+cvt",
-            "tile.turned_weight_mma: weights: B must be those of mma.sync, and A those of "
+            "tile.exchanged_weight_mma: weights: B must be those of mma.sync, and A those of "
             "wgmma.mma_async+cvt+fma, got wgmma.mma_async+cvt; run tiling for it",
         ),
         (
             "64x16xf32",
             "64x24xf32",
-            "tile.turned_weight_mma: acc must be (64, 16), got (64, 24)",
+            "tile.exchanged_weight_mma: acc must be (64, 16), got (64, 24)",
         ),
         (
             '"scales", "zeros"',
@@ -212,8 +212,8 @@ def turned_kernel():
         (
             ", tile.swapped",
             "",
-            "tile.turned_weight_mma: views: must take a's tiles from a and b's from b, got a from "
-            "b; swap them",
+            "tile.exchanged_weight_mma: views: must take a's tiles from a and b's from b, got a "
+            "from b; swap them",
         ),
     ],
 )

@@ -66,7 +66,7 @@ def _literals(arguments: list[ast.expr], constants: dict[str, str]) -> set[str]:
 
 
 def test_each_kind_of_warning_has_a_row_in_the_docs_and_each_row_a_kind():
-    raised = first_arguments(("warn", "_warn", "told_of")) | {
+    raised = first_arguments(("warn", "_warn", "as_warning")) | {
         early_uses.EARLY_USE,
         early_uses.UNWAITED,
     }

@@ -107,11 +107,11 @@ class ExactProduct:
             stack = (spec.groups,)
         values = self._integers(*stack, rows, spec.k)
         values = self._sprinkled(values, getattr(spec, f"{side}_dtype"))
-        dtype, turned = getattr(spec, f"{side}_dtype"), getattr(spec, f"{side}_major") != "k"
+        dtype, transposed = getattr(spec, f"{side}_dtype"), getattr(spec, f"{side}_major") != "k"
         if dtype in ("u8", "u4"):
             values = np.abs(values)
         gaps = getattr(spec, f"ld{side}"), getattr(spec, f"stride_{side}")
-        self.arrays[name or side] = _stored(values, dtype, turned, gaps)
+        self.arrays[name or side] = _stored(values, dtype, transposed, gaps)
         if spec.a_scales:
             return values * self._scales_of_128(side, values.shape)
         if dtype not in TORCH and dtype not in ("s4", "u4"):
@@ -253,16 +253,20 @@ def _poisoned(shape: tuple[int, ...], dtype: str, gaps: tuple[int, int]) -> torc
     return memory.as_strided(shape, strides)
 
 
-def _strides(shape: tuple[int, ...], turned: bool, gaps: tuple[int, int]) -> tuple[list[int], int]:
+def _strides(
+    shape: tuple[int, ...], transposed: bool, gaps: tuple[int, int]
+) -> tuple[list[int], int]:
     *stack, rows, columns = shape
-    contiguous, others = (rows, columns) if turned else (columns, rows)
+    contiguous, others = (rows, columns) if transposed else (columns, rows)
     pitch = gaps[0] or contiguous
     step = gaps[1] or others * pitch
-    last = [1, pitch] if turned else [pitch, 1]
+    last = [1, pitch] if transposed else [pitch, 1]
     return [step] * len(stack) + last, max(1, (math.prod(stack) - 1) * step + others * pitch)
 
 
-def _stored(values: np.ndarray, dtype: str, turned: bool, gaps: tuple[int, int]) -> torch.Tensor:
+def _stored(
+    values: np.ndarray, dtype: str, transposed: bool, gaps: tuple[int, int]
+) -> torch.Tensor:
     """The values as an array of a type, with gaps of NaN or of large numbers."""
     if dtype in PACKED:
         bits, codes = PACKED[dtype]
@@ -273,7 +277,7 @@ def _stored(values: np.ndarray, dtype: str, turned: bool, gaps: tuple[int, int])
         packed = torch.from_numpy(np.packbits(flat, axis=-1, bitorder="little"))
         return packed.view(torch.float4_e2m1fn_x2) if bits == 4 else packed
     kind = TORCH.get(dtype) or BYTE_FLOATS.get(dtype, torch.float8_e4m3fn)
-    strides, count = _strides(values.shape, turned, gaps)
+    strides, count = _strides(values.shape, transposed, gaps)
     memory = torch.empty(count, dtype=kind)
     memory.view(torch.uint8).fill_(0x7F)
     array = memory.as_strided(values.shape, strides)

@@ -64,7 +64,7 @@ ORDERED = {"m": 512, "n": 512, "k": 512, "a_major": "m", "b_major": "n"} | {
     "group_axis": "k",
     "ordered": True,
 }
-TURNS = "warp-specialization,persistence{order=hilbert ctas=2},ping-pong"
+PERMUTES = "warp-specialization,persistence{order=hilbert ctas=2},ping-pong"
 AHEAD = "tiling,tma-insertion,swizzle-selection,epilogue-staging{ahead=2},pipelining{stages=2}"
 APART = (
     "tiling{tile=256x128x64},tma-insertion,swizzle-selection,"
@@ -105,7 +105,7 @@ LISTED: tuple[tuple[Any, dict[str, Any]], ...] = (
     ({"m": 512, "n": 512, "k": 256, "c_dtype": "nvfp4"}, {"target": "sm_100a", "pipeline": LOADED}),
     *((ORDERED, {"target": chip}) for chip in CHIPS),
     *((KEPT, {"target": chip}) for chip in (*CHIPS, "sm_80")),
-    (RESIDUAL, {"target": "sm_90a", "pipeline": f"{AHEAD},{TURNS}"}),
+    (RESIDUAL, {"target": "sm_90a", "pipeline": f"{AHEAD},{PERMUTES}"}),
     (RESIDUAL, {"target": "sm_90a", "pipeline": f"{AHEAD},warp-specialization,slot-reuse"}),
     ({"m": 64, "n": 96, "k": 128}, {"pipeline": f"{LOADED},warp-specialization,k-rotation"}),
     ({"m": 200, "n": 90, "k": 128}, {"pipeline": HANGING}),
@@ -117,7 +117,7 @@ LISTED: tuple[tuple[Any, dict[str, Any]], ...] = (
     ),
     (
         {"m": 512, "n": 512, "k": 256, "groups": 4},
-        {"target": "sm_90a", "pipeline": f"{LOADED},{TURNS}"},
+        {"target": "sm_90a", "pipeline": f"{LOADED},{PERMUTES}"},
     ),
     (
         {"m": 512, "n": 512, "k": 256, "dynamic_m": True},

@@ -41,7 +41,7 @@ class Product:
     k: int
     stack: int = 0
     shared: str = ""
-    turned: bool = False
+    transposed: bool = False
     function: Callable[..., Any] | None = None
     bs: list[torch.Tensor] = field(default_factory=list)
     shapes: dict[str, Any] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Product:
 
         shape = [self.stack] * (self.stack > 0 and self.shared != "a") + [m, self.k]
         values = self.sprinkled(self.held.integers(*shape, dtype=self.a_type))
-        a = self.held.tensor(values, order_of(shape, self.turned))
+        a = self.held.tensor(values, order_of(shape, self.transposed))
         if self.learns:
             return self._learned(a)
         read = self._read(m)
@@ -110,8 +110,8 @@ class Product:
         found = [sizes[each] if isinstance(each, str) else each for each in shape]
         dtype = self.draw.choice((F32, F32, BF16, F16, torch.int8, torch.bool))
         values = self.sprinkled(self.held.integers(*found, dtype=dtype, most=4))
-        turned = len(found) == 2 and self.draw.random() < 0.3
-        return self.held.tensor(values, (1, 0) if turned else None) if found else values
+        transposed = len(found) == 2 and self.draw.random() < 0.3
+        return self.held.tensor(values, (1, 0) if transposed else None) if found else values
 
     def _out(self, shape: list[int], read: list[torch.Tensor]) -> torch.Tensor:
         """Memory of the caller's for C: row by row, column by column, or that of an operand."""
@@ -138,7 +138,7 @@ def product(draw: random.Random, held: Held) -> Drawn:
         made.options["m"] = "dynamic"
         rows += [draw.choice((*ROWS, extent(draw))) for _ in range(2)]
     else:
-        made.stack, made.turned = draw.choice((0, 0, 0, 1, 2, 3)), draw.random() < 0.25
+        made.stack, made.transposed = draw.choice((0, 0, 0, 1, 2, 3)), draw.random() < 0.25
         made.shared = draw.choice(("", "", "a", "b")) if made.stack else ""
     _choose_c(made)
     made.special = draw.random() < 0.3
@@ -156,7 +156,7 @@ def product(draw: random.Random, held: Held) -> Drawn:
     made.place = "" if made.learns else draw.choice(("", "", "new", "turned", "in place"))
     what = f"{a_type} {b_type} stack={made.stack} shared={made.shared} two={two} {order}"
     said = f"out={made.place} {made.options} {getattr(made.function, '__doc__', '')}"
-    text = f"matmul {rows}x{made.n}x{made.k} {what} turned={made.turned} {said}"
+    text = f"matmul {rows}x{made.n}x{made.k} {what} turned={made.transposed} {said}"
     text += f" special={made.special} learns={made.learns}"
     return Drawn(text, [partial(made.call, m) for m in rows], held)
 

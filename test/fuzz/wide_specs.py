@@ -65,10 +65,10 @@ def _types(draw: random.Random) -> Fields:
 def _gaps(draw: random.Random, fields: Fields) -> Fields:
     """Now and then gaps between rows, and between the matrices of a stack."""
     found: Fields = {}
-    turned = {"a": fields.get("a_major") == "m", "b": fields.get("b_major") == "n", "c": False}
+    transposed = {"a": fields.get("a_major") == "m", "b": fields.get("b_major") == "n", "c": False}
     shapes = {"a": ("m", "k"), "b": ("n", "k"), "c": ("m", "n")}
     for name, (rows, columns) in shapes.items():
-        rows, columns = (columns, rows) if turned[name] else (rows, columns)
+        rows, columns = (columns, rows) if transposed[name] else (rows, columns)
         stacked = fields.get("batch") and fields.get(f"{name}_stacked", True)
         pitch = fields[columns]
         if draw.random() < 0.2:

@@ -92,13 +92,13 @@ def cast(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 def linear(program: Program, at: int, shape: Shape) -> Any:
     columns = program.draw.choice((8, 16, 24, 32))
-    turned = program.draw.random() < 0.3
-    weight = program.weight(*((shape[-1], columns) if turned else (columns, shape[-1])))
+    transposed = program.draw.random() < 0.3
+    weight = program.weight(*((shape[-1], columns) if transposed else (columns, shape[-1])))
     biased = program.draw.random() < 0.3
     bias = program.operand((columns,)) if biased else None
 
     def run(found, inputs):
-        held = inputs[weight].t() if turned else inputs[weight]
+        held = inputs[weight].t() if transposed else inputs[weight]
         added = None if bias is None else inputs[bias]
         return F.linear(cast(found[at], BF16), held, added)
 

@@ -183,10 +183,10 @@ def experts(x, w, v, ends):
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("turned", [False, True])
-def test_groups_share_any_rows(target, turned, rows):
+def test_groups_share_any_rows(target, transposed, rows):
     """Also where the matrices of groups lie with the other dim contiguous."""
     w, v = draw(4, 32, 48, seed=2), draw(4, 48, 32, seed=3)
-    w = w.mT.contiguous().mT if turned else w
+    w = w.mT.contiguous().mT if transposed else w
 
     def ends(count):
         return torch.tensor([3, 3, count // 2, count], dtype=torch.int32)

@@ -25,8 +25,8 @@ BUNDLES = [
     ),
     Fault(
         "agreement: the schedule of exchanged operands names A's swizzle first",
-        'reversed(told) if schedule.get("swapped") else told, strict=True)',
-        "told, strict=True)",
+        'reversed(swizzles) if schedule.get("swapped") else swizzles, strict=True)',
+        "swizzles, strict=True)",
         ("test/runtime/test_manifest_and_ptx.py",),
     ),
     Fault(

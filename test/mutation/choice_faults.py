@@ -128,8 +128,8 @@ FIRST_WAVES = [
 TILES_OF_A_KIND = [
     Fault(
         "faces: tiles of any K leave as many registers beside scales",
-        '"face", (tile, depths), own_of',
-        '"face", tile, own_of',
+        '"tile_shape", (tile, depths), tile_costs_of',
+        '"tile_shape", tile, tile_costs_of',
         ("test/compiler/schedule/test_search_kinds.py",),
     ),
     Fault(
@@ -160,21 +160,21 @@ AT_ONCE = [
         "at once: a run is about places of the run before, not about those of all problems",
         "waiting += [asked[places] for places in run.others]",
         "waiting += run.others",
-        ("test/compiler/schedule/test_at_once.py",),
+        ("test/compiler/schedule/test_vectorized.py",),
     ),
     Fault(
         "at once: tiles of equal height are estimated of the exchanged problem",
         """        problem = problem.seen_by(whole)
 """,
         "",
-        ("test/compiler/schedule/test_at_once.py",),
+        ("test/compiler/schedule/test_vectorized.py",),
     ),
     Fault(
         "at once: a function of one number takes that of the first problem for all",
         "        while not self.run.answer(self.values == first):\n"
         "            first = self.values[self.run.places[0]]\n",
         "",
-        ("test/compiler/schedule/test_at_once.py",),
+        ("test/compiler/schedule/test_vectorized.py",),
     ),
 ]
 
@@ -222,7 +222,7 @@ FLOORS = [
         "at once: a second side of problems is not told",
         "        if schedule.swap not in self._sides:",
         "        if not self._sides:",
-        ("test/compiler/schedule/test_at_once.py",),
+        ("test/compiler/schedule/test_vectorized.py",),
     ),
     Fault(
         "floors: no CTAs share a multiprocessor",
@@ -240,13 +240,13 @@ FLOORS = [
         "at once: rules of tiles of equal height are asked of the exchanged problem",
         "            problem = problem.seen_by(schedule.of_whole_tiles)\n        return broken",
         "            pass\n        return broken",
-        ("test/compiler/schedule/test_at_once.py",),
+        ("test/compiler/schedule/test_vectorized.py",),
     ),
     Fault(
         "at once: of each two numbers the smaller is taken for the larger",
         "        return Numbers(np.maximum(self.values, _values(other)), self.run)",
         "        return Numbers(np.minimum(self.values, _values(other)), self.run)",
-        ("test/compiler/schedule/test_at_once.py",),
+        ("test/compiler/schedule/test_vectorized.py",),
     ),
     Fault(
         "floors: less than a step of K takes less than no time",

@@ -30,7 +30,7 @@ HIDDEN = [
 PLACES_OF_RANKS = [
     Fault(
         "spaces: loads and stores take addresses of rank 0 for their own unnoticed",
-        "        if self._told and any_of(plain):\n",
+        "        if self._warn and any_of(plain):\n",
         "        if False:\n",
         ("test/emulator/clusters/test_cluster_memory.py",),
     ),

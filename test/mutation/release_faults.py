@@ -43,7 +43,7 @@ RELEASES = [
     ),
     Fault(
         "lane-times: a release by one lane covers what the others did",
-        "    return lanes_apart(warp, lone)\n",
+        "    return lanes_of_mask(warp, lone)\n",
         "    return None\n",
         RACES,
     ),
@@ -166,7 +166,7 @@ SLOTS = [
     ),
     Fault(
         "known: what the fence of a lane covers is forgotten when all lanes meet",
-        "        self._keep_fenced(self.apart)\n",
+        "        self._keep_fenced(self.by_lane)\n",
         "",
         ("test/emulator/races/test_other_clusters.py",),
     ),

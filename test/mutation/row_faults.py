@@ -159,8 +159,8 @@ ROWS = [
     ),
     Fault(
         "modules: a size of a transposed tensor is that of the other's dim",
-        '_size_of(turned[1], int(turned[2].split(",")[dim]), text, dims)',
-        "_size_of(turned[1], dim, text, dims)",
+        '_size_of(transposed[1], int(transposed[2].split(",")[dim]), text, dims)',
+        "_size_of(transposed[1], dim, text, dims)",
         ("test/compiler/calls/test_compared_sizes.py",),
     ),
     Fault(

@@ -97,8 +97,8 @@ BLOCKWISE = [
     ),
     Fault(
         "added-wgmma: every 64 rows of a warpgroup are the product of its first",
-        "[empty], zero, atom, last_apart",
-        "[empty], zero, 0, last_apart",
+        "[empty], zero, atom, separate_last",
+        "[empty], zero, 0, separate_last",
         (SCALES,),
     ),
     Fault(

@@ -34,8 +34,8 @@ TURNED = [
     ),
     Fault(
         "weights for wgmma: the second row of a thread is widened for both",
-        "self.weights.pair(atom * ATOM_M + half * ROWS_APART, k + behind_k)",
-        "self.weights.pair(atom * ATOM_M + ROWS_APART, k + behind_k)",
+        "self.weights.pair(atom * ATOM_M + half * ROW_DISTANCE, k + behind_k)",
+        "self.weights.pair(atom * ATOM_M + ROW_DISTANCE, k + behind_k)",
         TESTS,
     ),
     Fault(

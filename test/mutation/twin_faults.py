@@ -13,7 +13,7 @@ TWINS = [
     ),
     Fault(
         "twin programs: ops that say something else of themselves are the same",
-        "        _require(_told(one) == _told(other))\n",
+        "        _require(_attributes_of(one) == _attributes_of(other))\n",
         "",
         ("test/backend/test_twin_roles.py",),
     ),

@@ -11,7 +11,7 @@ ROLES = f"{STAGES},warp-specialization"
 STATIC = f"{ROLES},persistence{{ctas=16}}"
 NVFP4 = {"a_dtype": "nvfp4", "b_dtype": "nvfp4", "k": 512, "n": 120}
 TWO_LEVEL = {"a_dtype": "e4m3", "b_dtype": "e4m3", "sums": "two-level", "k": 256}
-TURNED = {"a_major": "m", "b_major": "n", "m": 520, "n": 120}
+PERMUTED = {"a_major": "m", "b_major": "n", "m": 520, "n": 120}
 FORMS = {
     "pairs that share B": ({"m": 1000}, "128x32x64", "4x1 pair=true fallback=2x1", ROLES),
     "A and B": ({}, "64x32x64", "4x2 pair=true fallback=2x1", ROLES),
@@ -21,7 +21,7 @@ FORMS = {
     "no roles": ({"m": 1000}, "128x32x64", "4x1 pair=true fallback=2x1", STAGES),
     "block scales": (NVFP4, "128x64x256", "2x2 pair=true fallback=2x1", ROLES),
     "sums by threads": (TWO_LEVEL, "128x32x128", "2x2 pair=true fallback=2x1", ROLES),
-    "rows along M and N": (TURNED, "128x64x64", "4x1 pair=true fallback=2x1", ROLES),
+    "rows along M and N": (PERMUTED, "128x64x64", "4x1 pair=true fallback=2x1", ROLES),
     "a C in pieces": ({"batch": 2}, "128x32x64", "2x2 pair=true fallback=2x1", ROLES),
     "groups": ({"groups": 3}, "128x32x64", "1x2 pair=false fallback=1x1", STATIC),
 }

@@ -11,7 +11,7 @@ from tilewright.dialects.errors import CompileError
 from tilewright.runtime.judge.reference import compare
 from tilewright.tools.oracle.interpreter import Source
 
-ID, TURNED = "affine_map<(i, j) -> (i, j)>", "affine_map<(i, j) -> (j, i)>"
+ID, PERMUTED = "affine_map<(i, j) -> (i, j)>", "affine_map<(i, j) -> (j, i)>"
 MATMUL_MAPS = "affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>"
 HEAD = """
   %zero = arith.constant 0.0 : f32
@@ -60,7 +60,7 @@ def test_a_product_stored_transposed_is_told_from_one_that_is_not():
 
 
 def test_an_epilogue_that_stores_transposed_is_told_from_one_that_does_not():
-    rest = f"""%r = linalg.generic {{{{indexing_maps = [{ID}, {TURNED}],
+    rest = f"""%r = linalg.generic {{{{indexing_maps = [{ID}, {PERMUTED}],
       iterator_types = ["parallel", "parallel"]}}}}
       ins(%sum : tensor<8x8xf32>) outs(%empty : tensor<8x8xf32>) {{{{
     ^bb0(%u: f32, %v: f32):

@@ -4,7 +4,7 @@ Those of presets, prefixes and clusters are counted by test_phase_counts.py.
 """
 
 import pytest
-from edited_ir import CLAIMS, ROLES, TURNS, change, refusal
+from edited_ir import CLAIMS, PERMUTES, ROLES, change, refusal
 
 
 def count(number, of):
@@ -54,7 +54,7 @@ def test_a_barrier_that_waits_for_another_number_is_refused(name):
 
 
 def test_consumers_that_take_turns_arrive_by_their_own_warps():
-    found, _ = refusal(f"{TURNS},plan-memory", count(1, 8), "sm_90a")
+    found, _ = refusal(f"{PERMUTES},plan-memory", count(1, 8), "sm_90a")
     assert found == wrong("operands.empty", 4, 8)
 
 

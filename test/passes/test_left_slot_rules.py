@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.compiler.pipeline import run_passes_on_text
 from tilewright.dialects.errors import CompileError
-from tilewright.dialects.left_places import LeftPlace, place_left
+from tilewright.dialects.reused_places import ReusedPlace, find_reused_place
 
 KERNEL = (Path(__file__).parent / "slot_reuse" / "residual.mlir").read_text()
 STAGED = "tma-insertion,swizzle-selection,epilogue-staging{columns=16 ahead=2}"
@@ -133,13 +133,13 @@ def test_pieces_in_other_slots_than_those_that_are_left_are_refused():
 @pytest.mark.parametrize(
     ("slot_bytes", "stages", "steps", "bytes_", "wanted"),
     [
-        ([16, 32], 4, 64, 64, LeftPlace(1, 0, 2)),  # two of B's slots, not all of A's
-        ([16, 32], 4, 66, 64, LeftPlace(1, 2, 2)),
-        ([16, 32], 4, 67, 64, LeftPlace(1, 0, 3)),  # they would wrap around: one more is left out
+        ([16, 32], 4, 64, 64, ReusedPlace(1, 0, 2)),  # two of B's slots, not all of A's
+        ([16, 32], 4, 66, 64, ReusedPlace(1, 2, 2)),
+        ([16, 32], 4, 67, 64, ReusedPlace(1, 0, 3)),  # they would wrap around: one more is left out
         ([16, 32], 4, 3, 32, None),  # a slot that nobody has read
         ([16, 32], 2, 9, 64, None),  # slots 1 and 0 do not follow each other
         ([16, 16], 4, 64, 80, None),
     ],
 )
 def test_pieces_lie_where_the_fewest_slots_must_be_left(slot_bytes, stages, steps, bytes_, wanted):
-    assert place_left(slot_bytes, stages, steps, bytes_) == wanted
+    assert find_reused_place(slot_bytes, stages, steps, bytes_) == wanted

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from edited_ir import ROLES, TURNS, change, drop, insert, ir_after, refusal, replace
+from edited_ir import PERMUTES, ROLES, change, drop, insert, ir_after, refusal, replace
 
 from tilewright.compiler.levels import level_of
 from tilewright.compiler.pipeline import (
@@ -194,7 +194,7 @@ def test_the_lowering_goes_on_from_a_printed_plan(passes):
 
 
 def test_turns_have_barriers_and_no_memory():
-    text = "\n".join(ir_after(f"{TURNS},plan-memory", "sm_90a"))
+    text = "\n".join(ir_after(f"{PERMUTES},plan-memory", "sm_90a"))
     assert text.count('"sm.turns"') == len(re.findall(r'label = "turns\d*\.full"', text)) > 0
 
 

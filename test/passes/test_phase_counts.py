@@ -8,8 +8,8 @@ import re
 import pytest
 from edited_ir import (
     CLAIMS,
+    PERMUTES,
     ROLES,
-    TURNS,
     change,
     drop,
     drop_lines,
@@ -414,7 +414,7 @@ def test_barriers_that_do_not_fit_together_are_refused(name):
 
 def test_an_agent_must_arrive_at_each_slot_as_at_the_one_before():
     edit = replace('by = "warp"', 'by = "lane"')
-    found, _ = refusal(f"{TURNS},pipes-to-barriers", edit, "sm_90a")
+    found, _ = refusal(f"{PERMUTES},pipes-to-barriers", edit, "sm_90a")
     assert found == (
         "sm.advance_position: arrivals: 'operands.empty' must get as many at each slot, got 1 at "
         "one and 4 here; arrive alike"

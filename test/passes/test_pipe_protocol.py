@@ -6,10 +6,10 @@ Each is what a pass leaves, with a line taken out, doubled or moved.
 import pytest
 from edited_ir import (
     CLAIMS,
+    PERMUTES,
     ROLES,
     STAGES,
     TMA,
-    TURNS,
     double,
     drop,
     drop_lines,
@@ -186,31 +186,31 @@ WARPGROUPS = {
         "under way; put a tile.await_mma before it, pending the MMAs issued after that one",
     ),
     "a turn that is not waited for": (
-        TURNS,
+        PERMUTES,
         lambda lines: drop(RELEASE, 3)(drop(WAIT, 2)(lines)),
         "pipe.wait: turns: a slot of a shared ring is waited for with a slot of !pipe.turn at "
         "hand, got none; acquire or wait for a turn before it",
     ),
     "slots of the other that are not skipped": (
-        TURNS,
+        PERMUTES,
         drop('"pipe.skip"'),
         "pipe.wait: balance: must take the 5 slots a tile that 'load' commits, got 5 and 0 skipped "
         "of 2 tiles; let both count alike",
     ),
     "own slots that are skipped": (
-        TURNS,
+        PERMUTES,
         move('"pipe.skip"', "^bb0(%arg3: index", 0),
         "pipe.skip: turns: 0 slots of tiles before must be skipped first, got 5; skip them before "
         "the first pipe.wait and the rest after the last",
     ),
     "a consumer with both turns": (
-        TURNS,
+        PERMUTES,
         replace("turn = 1", "turn = 0"),
         "pipe.skip: turns: 0 slots of tiles before must be skipped first, got 5; skip them before "
         "the first pipe.wait and the rest after the last",
     ),
     "more slots held than the ring has": (
-        TURNS,
+        PERMUTES,
         double(WAIT),
         "pipe.wait: pairing: at most 2 slots of the ring can be held at once, got one more and no "
         "pipe.release between them; release a slot after the last op that reads it",

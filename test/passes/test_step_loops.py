@@ -14,7 +14,7 @@ from tilewright.dialects.mlir import ir
 from tilewright.passes.lowering.wgmma.step_loop import put_steps_in_loops
 
 PIPELINE = "tma-insertion,swizzle-selection,pipelining{stages=2},warp-specialization"
-TURNS = "persistence{ctas=3},ping-pong"
+PERMUTES = "persistence{ctas=3},ping-pong"
 EIGHT_BITS = {"a_dtype": "e4m3", "b_dtype": "e4m3"}
 
 
@@ -42,7 +42,7 @@ def test_mmas_of_a_step(tile, kinds, mmas):
     assert mmas_of(tile, **kinds) == mmas
 
 
-@pytest.mark.parametrize(("more", "mmas"), [("", 4), (f",{TURNS}", 2 * 4)])
+@pytest.mark.parametrize(("more", "mmas"), [("", 4), (f",{PERMUTES}", 2 * 4)])
 def test_where_functions_are_computed_all_of_a_step_stay(more, mmas):
     """And the first step before the loop along K, where consumers take turns."""
     body = ["%t = math.tanh %x : f32", "%c = arith.truncf %t : f32 to bf16"]
@@ -51,7 +51,7 @@ def test_where_functions_are_computed_all_of_a_step_stay(more, mmas):
 
 
 def test_consumers_in_turns_share_a_loop():
-    assert mmas_of("64x128x64", f",{TURNS}") == 2
+    assert mmas_of("64x128x64", f",{PERMUTES}") == 2
 
 
 SUMS = f"!llvm.struct<({', '.join(['f32'] * 64)})>"

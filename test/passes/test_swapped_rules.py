@@ -17,7 +17,7 @@ TILING = "normalize,tiling{tile=64x48x64 swap=true}"
 STAGED = f"{TILING},tma-insertion,epilogue-staging{{columns=16}}"
 KIND = "views: tile.swapped says whether operands as large as c are transposed"
 MATRIX = "memref<300x264xbf16, 1>"
-TURNED = "memref<320x300xbf16, strided<[1, 320]>, 1>"
+PERMUTED = "memref<320x300xbf16, strided<[1, 320]>, 1>"
 OPERAND = insert(
     "arith.truncf",
     f'%e = "tile.element"(%arg2) {{axes = "mn"}} : ({MATRIX}) -> bf16',
@@ -27,10 +27,10 @@ OPERAND = insert(
 
 def exchanged_rows(lines):
     """The first load by threads reads a view that is transposed."""
-    turn = f'%turned = "tile.transposed"(%arg0) : (memref<300x320xbf16, 1>) -> {TURNED}'
+    turn = f'%turned = "tile.transposed"(%arg0) : (memref<300x320xbf16, 1>) -> {PERMUTED}'
     lines = insert('"tile.cta_tile"', turn)(lines)
     at = next(at for at, line in enumerate(lines) if "tile.load" in line and "%arg0" in line)
-    line = lines[at].replace("%arg0", "%turned").replace("memref<300x320xbf16, 1>", TURNED)
+    line = lines[at].replace("%arg0", "%turned").replace("memref<300x320xbf16, 1>", PERMUTED)
     return [*lines[:at], line, *lines[at + 1 :]]
 
 

@@ -18,7 +18,7 @@ BESIDE = ("benchmarks", "docs", "examples", "test", "typings")
 """What a source distribution has beside the packages."""
 FILES = ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in", "Makefile", "constraints.txt")
 BUILD = "import sys; from setuptools import build_meta; build_meta.{}(sys.argv[1])"
-ASK = "from tilewright.runtime.again import extension; print(extension() is not None)"
+ASK = "from tilewright.runtime.relaunch import extension; print(extension() is not None)"
 
 
 @pytest.fixture
@@ -72,6 +72,6 @@ def test_a_wheel_has_the_extension_where_there_is_a_compiler(built, compiler, tm
 def test_the_sources_bring_the_extensions_own_and_what_stands_beside_packages(built):
     with tarfile.open(built("sdist")) as archive:
         names = [Path(name).parts[1:] for name in archive.getnames()]
-    assert ("runtime", "_again.c") in names
+    assert ("runtime", "_relaunch.c") in names
     assert {(name,) for name in (*FILES, *BESIDE)} <= {name[:1] for name in names}
     assert ("test", "conftest.py") in names

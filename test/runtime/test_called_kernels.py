@@ -58,10 +58,10 @@ def test_a_bundle_in_memory_is_loaded_as_it_is(manifest, ptx, cubin):
 
 
 @pytest.mark.parametrize(
-    "again", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))]
+    "relauncher", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))]
 )
-def test_a_copy_of_a_kernel_is_one_of_the_same_bundle(again, kernel):
-    found = again(kernel)
+def test_a_copy_of_a_kernel_is_one_of_the_same_bundle(relauncher, kernel):
+    found = relauncher(kernel)
     a, b = inputs()
     assert found is not kernel and found.key == kernel.key
     assert torch.equal(found(a, b), kernel(a, b))
@@ -121,7 +121,7 @@ def test_a_launch_like_the_last_one_takes_arguments_only_where_they_are_the_inpu
     kernel, manifest, monkeypatch
 ):
     asked = Asked()
-    monkeypatch.setattr(EmulatorProgram, "again", asked)
+    monkeypatch.setattr(EmulatorProgram, "relauncher", asked)
     a, b = inputs()
     for _ in range(2):
         kernel(a, b)

@@ -5,7 +5,7 @@ import torch
 
 from tilewright import matmul
 from tilewright.runtime.errors import LaunchError
-from tilewright.runtime.operands.overlaps import check_apart
+from tilewright.runtime.operands.overlaps import check_no_overlap
 
 GENERATOR = torch.Generator().manual_seed(23)
 
@@ -31,22 +31,22 @@ def test_an_output_shares_no_memory(case):
     other, shared, apart = MANIFESTS[case]
     manifest = {"tensors": [other, C]}
     for address in apart:
-        check_apart(manifest, {"c": 4096, other["name"]: address})
+        check_no_overlap(manifest, {"c": 4096, other["name"]: address})
     for address in shared:
         with pytest.raises(LaunchError, match="must share no memory with"):
-            check_apart(manifest, {"c": 4096, other["name"]: address})
+            check_no_overlap(manifest, {"c": 4096, other["name"]: address})
 
 
 def test_columns_of_one_array_are_apart_where_they_interleave():
     halves = [tensor("a", "input", [8, 16], [32, 1]), tensor("c", "output", [8, 16], [32, 1])]
-    check_apart({"tensors": halves}, {"a": 4096, "c": 4096 + 64})
+    check_no_overlap({"tensors": halves}, {"a": 4096, "c": 4096 + 64})
     with pytest.raises(LaunchError, match="must share no memory with 'a'"):
-        check_apart({"tensors": halves}, {"a": 4096, "c": 4096 + 60})
+        check_no_overlap({"tensors": halves}, {"a": 4096, "c": 4096 + 60})
 
 
 def test_a_row_may_be_changed_in_place_whatever_its_dims():
     row = [tensor("e0", "input", [16], [1]), tensor("c", "output", [1, 16], [64, 1])]
-    check_apart({"tensors": row}, {"e0": 4096, "c": 4096})
+    check_no_overlap({"tensors": row}, {"e0": 4096, "c": 4096})
 
 
 @pytest.mark.parametrize("which", ["a", "b"])

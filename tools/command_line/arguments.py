@@ -211,7 +211,7 @@ def add_json(parser: Parser) -> None:
 
 
 def problem(
-    options: argparse.Namespace, parser: Parser, spec_beside: bool = False
+    options: argparse.Namespace, parser: Parser, allows_spec: bool = False
 ) -> MatmulSpec | Path:
     """The file that was named, or the spec that the flags describe; one of them, unless a spec may
     stand beside a file."""
@@ -219,7 +219,7 @@ def problem(
     if options.trust:
         _check_trusted(options.file, parser)
     if options.file is not None:
-        if not spec_beside:
+        if not allows_spec:
             _refuse_flags(given, parser)
         if options.trust:
             from ...compiler.importers.exported_file import trust

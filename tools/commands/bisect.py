@@ -94,7 +94,7 @@ def bisect_command(parser: Parser, options: argparse.Namespace) -> int:
     """Judge the prefixes in order; 0 when all are right."""
     from ...compiler.driver import plan_passes
 
-    source, asked = problem(options, parser, spec_beside=True), reference_of(options, parser)
+    source, asked = problem(options, parser, allows_spec=True), reference_of(options, parser)
     how = {name: getattr(options, name) for name in ("target", "pipeline", "preset")}
     with Progress("loading the compiler") as progress:
         plan = plan_passes(source, **how)

@@ -137,9 +137,9 @@ def _compile(source: Any, options: argparse.Namespace) -> list[Any]:
         def begin(bucket: Any) -> None:
             nonlocal before
             before = _before(source, options) if options.print_diff else ""
-            told = options.verbose or options.print_after_all or options.print_diff
+            shown = options.verbose or options.print_after_all or options.print_diff
             spec = bucket.spec
-            if (spec.most_m or spec.dynamic_batch or spec.dynamic_k) and told:
+            if (spec.most_m or spec.dynamic_batch or spec.dynamic_k) and shown:
                 of = said_multiple(spec)
                 ranges = said_ranges(bucket.ranges) + (f", {of}" if of else "")
                 print(f"{shared_size(spec)} {ranges}", file=sys.stderr)

@@ -230,13 +230,13 @@ def _print_rejected(rejected: Iterable[Rejected], every: bool) -> None:
         return
     rows = [
         [each[0].rule, str(len(each)), each[0].schedule.label(), each[0].reason]
-        for each in _told_apart(rejected)
+        for each in _distinguished(rejected)
     ]
     print_table(["rejected by", "how many", "the first of them", "reason"], rows, width=WIDTH)
     print(f"--all gives each of the {len(rejected)} a line")
 
 
-def _told_apart(rejected: Iterable[Rejected]) -> Iterable[list[Rejected]]:
+def _distinguished(rejected: Iterable[Rejected]) -> Iterable[list[Rejected]]:
     """Candidates that share a line: the nearest by tile and cluster, the others by their rule."""
     groups: dict[tuple, list[Rejected]] = {}
     for each in rejected:

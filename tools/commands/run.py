@@ -189,7 +189,7 @@ def _obtain(
     file: Path | None = options.file
     if file is not None and file.suffix != EXPORTED and (file.suffix == ".zip" or is_bundle(file)):
         _refuse_compilation(parser, options)
-        problem(options, parser, spec_beside=True)
+        problem(options, parser, allows_spec=True)
         bundle = read_bundle(file)
         _refuse_another_chip(parser, options, bundle.manifest["target"])
         return Obtained(bundle, of_kernel(asked))
@@ -220,7 +220,7 @@ def _compile(
     from ...compiler.driver import compile_matmul
     from ..runs.references import of_kernel, of_source
 
-    source = problem(options, parser, spec_beside=True)
+    source = problem(options, parser, allows_spec=True)
     opened = {f"dynamic_{name}": getattr(options, f"{name}_dynamic") for name in CALLED}
     sizes = [max(1, size) for size in opened.values() if size is not None]
     if sizes and not isinstance(source, Path):

@@ -183,8 +183,8 @@ def _no_times(options: argparse.Namespace) -> dict[str, Any]:
     """A measurement on this machine that has no rows yet."""
     from ...runtime.launch.comparison import machine
 
-    told = {"clock": "apart", "rounds": options.rounds, "rest": options.rest}
-    return {**machine(), **told, "rows": []}
+    recorded = {"clock": "apart", "rounds": options.rounds, "rest": options.rest}
+    return {**machine(), **recorded, "rows": []}
 
 
 def _timed_together(entries: dict[str, Any], options: argparse.Namespace) -> list[dict[str, Any]]:
@@ -235,8 +235,8 @@ def _write_table(results: Results, options: argparse.Namespace) -> int:
     earlier = read_table(options.output) if there else ()
     others = read_pipelines(options.output) if there else ()
     unique = {(each.product, each.gpu): each for each in (*others, *passes)}
-    told = [unique[key].as_json() for key in sorted(unique)]
-    write_table(options.output, [*earlier, *fastest], told)
+    recorded = [unique[key].as_json() for key in sorted(unique)]
+    write_table(options.output, [*earlier, *fastest], recorded)
     if options.json:
         entries = len(fastest) + len(passes)
         print_json({"ok": True, "entries": entries, "table": str(options.output)})

@@ -31,12 +31,12 @@ SCALED_COLUMNS = [
 class Kind(NamedTuple):
     """The schedule that was chosen, the rule, and what there is beside it.
 
-    `told` is what JSON says besides, `lines` what people are told below the rule.
+    `facts` is what JSON says besides, `lines` what people are told below the rule.
     """
 
     chosen: Any
     rule: str
-    told: dict[str, Any]
+    facts: dict[str, Any]
     lines: dict[str, str]
     columns: list[str]
     rows: list[list[str]]
@@ -85,7 +85,7 @@ def _as_dict(kind: Kind, spec: MatmulSpec, target: Target) -> dict[str, Any]:
         "schedule": asdict(kind.chosen),
         "pipeline": kind.chosen.pipeline(),
         "rule": kind.rule,
-        **kind.told,
+        **kind.facts,
     }
 
 
@@ -119,7 +119,7 @@ def _scaled(spec: MatmulSpec, target: Target) -> Kind:
     from ...compiler.schedule.kinds.scaled_schedule import estimates, of_multicast, rule_of
 
     found, shared = estimates(spec, target), of_multicast(spec, target)
-    told = {
+    facts = {
         "candidates": [asdict(each) | {"bound": each.bound} for each in found],
         "multicast": asdict(shared) if shared is not None else None,
     }
@@ -138,7 +138,7 @@ def _scaled(spec: MatmulSpec, target: Target) -> Kind:
         ]
         for each in found
     ]
-    return Kind(found[0].schedule, rule_of(target), told, lines, SCALED_COLUMNS, rows)
+    return Kind(found[0].schedule, rule_of(target), facts, lines, SCALED_COLUMNS, rows)
 
 
 def _threads(spec: MatmulSpec, target: Target) -> Kind:
@@ -146,13 +146,13 @@ def _threads(spec: MatmulSpec, target: Target) -> Kind:
     from ...compiler.schedule.kinds.thread_schedule import candidates, thread_schedule
 
     found = candidates(spec)
-    told = [
+    facts = [
         {"tile": list(each.tile), "threads": each.threads, "ctas": ctas} for each, ctas in found
     ]
     rule = f"{THREADS_RULE}: {target.multiprocessors}"
     rows = [[each.label(), str(ctas)] for each, ctas in found]
     chosen = thread_schedule(spec, target)
-    return Kind(chosen, rule, {"candidates": told}, {}, ["candidate", "CTAs"], rows)
+    return Kind(chosen, rule, {"candidates": facts}, {}, ["candidate", "CTAs"], rows)
 
 
 def _warps(spec: MatmulSpec, target: Target) -> Kind:
@@ -162,9 +162,9 @@ def _warps(spec: MatmulSpec, target: Target) -> Kind:
     from ...compiler.schedule.kinds.warp_schedule import candidates
 
     found = candidates(spec, target)
-    told = {"candidates": [{**asdict(each), "total_us": spent} for each, spent in found]}
+    facts = {"candidates": [{**asdict(each), "total_us": spent} for each, spent in found]}
     rows = [[each.label(), f"{spent:.2f}"] for each, spent in found]
-    return Kind(found[0][0], WARPS_RULE, told | _figures(target), {}, ["candidate", "us"], rows)
+    return Kind(found[0][0], WARPS_RULE, facts | _figures(target), {}, ["candidate", "us"], rows)
 
 
 def _weights(spec: MatmulSpec, target: Target) -> Kind:
@@ -174,11 +174,11 @@ def _weights(spec: MatmulSpec, target: Target) -> Kind:
     from ...compiler.schedule.kinds.weight_schedule import dram_bytes, estimates
 
     found, moved = estimates(spec, target), dram_bytes(spec)
-    told = {"dram_bytes": moved, "candidates": [asdict(each) for each in found]}
+    facts = {"dram_bytes": moved, "candidates": [asdict(each) for each in found]}
     lines = {"DRAM": f"{moved / 1e6:.1f} MB in {found[0].dram_us:.1f} us"}
     rows = [[each.schedule.label(), each.bound, f"{each.total_us:.2f}"] for each in found]
     columns = ["candidate", "bound by", "us"]
-    return Kind(found[0].schedule, WARPS_RULE, told | _figures(target), lines, columns, rows)
+    return Kind(found[0].schedule, WARPS_RULE, facts | _figures(target), lines, columns, rows)
 
 
 def _lanes(spec: MatmulSpec, target: Target) -> Kind:
@@ -189,10 +189,10 @@ def _lanes(spec: MatmulSpec, target: Target) -> Kind:
 
     chosen, total = lane_schedule(spec, target), lanes_us(spec, target)
     tiles, tiles_us = _of_tiles(spec, target)
-    told = {"total_us": total, "rejected": [{"schedule": asdict(tiles), "total_us": tiles_us}]}
+    facts = {"total_us": total, "rejected": [{"schedule": asdict(tiles), "total_us": tiles_us}]}
     lines = {"estimate": f"{total:.2f} us, of which DRAM takes {dram_us(spec, target):.2f}"}
     rows = [[chosen.label(), f"{total:.2f}"], [tiles.label(), f"{tiles_us:.2f}"]]
-    return Kind(chosen, LANES_RULE, told | _figures(target), lines, ["candidate", "us"], rows)
+    return Kind(chosen, LANES_RULE, facts | _figures(target), lines, ["candidate", "us"], rows)
 
 
 def _of_tiles(spec: MatmulSpec, target: Target) -> tuple[Schedule, float]:

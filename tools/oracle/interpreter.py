@@ -45,12 +45,12 @@ class Source:
             self.function = _only_function(self.module, name)
             block = self.function.regions[0].blocks[0]
             self.arguments = [_tensor_type(self.function, each.type) for each in block.arguments]
-            self.argument_strides = _told_strides(self.function, "arg_attrs", len(self.arguments))
+            self.argument_strides = _stated_strides(self.function, "arg_attrs", len(self.arguments))
             returned = list(block.operations)[-1].operands
             if not len(returned):
                 refuse(list(block.operations)[-1], "function of no result")
             self.results = [_tensor_type(self.function, each.type) for each in returned]
-            self.result_strides = _told_strides(self.function, "res_attrs", len(returned))
+            self.result_strides = _stated_strides(self.function, "res_attrs", len(returned))
 
     @property
     def has_functions(self) -> bool:
@@ -248,18 +248,18 @@ def _only_function(module: Any, name: str) -> Any:
     return found[0]
 
 
-def _told_strides(function: Any, which: str, count: int) -> list[list[int] | None]:
+def _stated_strides(function: Any, which: str, count: int) -> list[list[int] | None]:
     """Of each argument or result the steps that its buffer is said to have, None without a word."""
     if which not in function.attributes:
         return [None] * count
-    told = []
+    stated = []
     for attributes in map(ir.DictAttr, ir.ArrayAttr(function.attributes[which])):
         found = {each.name: each.attr for each in attributes}
         layout = found.pop("bufferization.buffer_layout", None)
         if found or not isinstance(layout, ir.StridedLayoutAttr | None):
             refuse(function, f"argument or result with {attributes}")
-        told.append(None if layout is None else list(layout.strides))
-    return told
+        stated.append(None if layout is None else list(layout.strides))
+    return stated
 
 
 def _tensor_type(function: Any, type_: Any) -> tuple[str, tuple[int, ...]]:

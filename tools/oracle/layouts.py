@@ -20,12 +20,12 @@ def check_layouts(manifest: Mapping[str, Any], source: Source) -> None:
     results = iter(source.result_strides)
     for tensor in manifest["tensors"]:
         if tensor["role"] == "output":
-            told, turned = next(results), False
+            stated, transposed = next(results), False
         else:
             place = tensor["argument"]
-            told, turned = source.argument_strides[place["index"]], place["transposed"]
-        if told is not None:
-            _check(tensor, [*told[:-2], *told[:-3:-1]] if turned else told)
+            stated, transposed = source.argument_strides[place["index"]], place["transposed"]
+        if stated is not None:
+            _check(tensor, [*stated[:-2], *stated[:-3:-1]] if transposed else stated)
 
 
 def _check(tensor: Mapping[str, Any], wanted: Sequence[int]) -> None:

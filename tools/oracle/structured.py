@@ -225,12 +225,12 @@ def _matrices(
     first = len(stack)
 
     def matrices(part: np.ndarray) -> np.ndarray:
-        turned = part.transpose(order)
+        transposed = part.transpose(order)
         count, height = (
             int(np.prod(each, dtype=np.int64))
-            for each in (turned.shape[:first], turned.shape[first : first + len(rows)])
+            for each in (transposed.shape[:first], transposed.shape[first : first + len(rows)])
         )
-        return turned.reshape(count, height, -1)
+        return transposed.reshape(count, height, -1)
 
     whole = places(value, matrices)
     count = (whole if isinstance(whole, np.ndarray) else whole.middle).shape[0]

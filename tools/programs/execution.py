@@ -42,15 +42,15 @@ def execute(program: Path, arguments: Sequence[str], launches: Launches) -> int:
 
 
 def _tell(error: BaseException, failure: bool) -> None:
-    told = traceback.TracebackException.from_exception(error)
-    _leave_out_inside(told)
+    report = traceback.TracebackException.from_exception(error)
+    _leave_out_inside(report)
     head = "Traceback (most recent call last):\n"
-    lines = [head, *told.stack.format()] if failure else told.format()
+    lines = [head, *report.stack.format()] if failure else report.format()
     print("".join(lines), end="", file=sys.stderr)
 
 
-def _leave_out_inside(told: traceback.TracebackException | None) -> None:
-    if told is not None:
-        told.stack[:] = [each for each in told.stack if not each.filename.startswith(_INSIDE)]
-        _leave_out_inside(told.__cause__)
-        _leave_out_inside(told.__context__)
+def _leave_out_inside(report: traceback.TracebackException | None) -> None:
+    if report is not None:
+        report.stack[:] = [each for each in report.stack if not each.filename.startswith(_INSIDE)]
+        _leave_out_inside(report.__cause__)
+        _leave_out_inside(report.__context__)

@@ -90,6 +90,6 @@ def _put_back(file: LaunchFile, outputs: dict[str, np.ndarray]) -> None:
 
 def _line(asked: Asked, seed: int, report: Any) -> str:
     warnings = sorted({warning.category for warning in report.warnings})
-    told = f"; warnings: {', '.join(warnings)}" if warnings else ""
+    suffix = f"; warnings: {', '.join(warnings)}" if warnings else ""
     where = f"grid {asked.grid}, block {asked.block}, cluster {asked.cluster}"
-    return f"{asked.kernel}: {where}: seed {seed}: {report.steps} warp instructions{told}"
+    return f"{asked.kernel}: {where}: seed {seed}: {report.steps} warp instructions{suffix}"

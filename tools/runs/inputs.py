@@ -106,8 +106,8 @@ def with_shared_arguments(
     for tensor in manifest["tensors"]:
         if "argument" in tensor:
             index, transposed = tensor["argument"]["index"], tensor["argument"]["transposed"]
-            value, turned = given.setdefault(index, (tensors[tensor["name"]], transposed))
-            shared[tensor["name"]] = value if turned == transposed else value.T
+            value, is_transposed = given.setdefault(index, (tensors[tensor["name"]], transposed))
+            shared[tensor["name"]] = value if is_transposed == transposed else value.T
     return shared
 
 

@@ -111,20 +111,20 @@ class OfSpec(OfManifest):
         ]
         epilogue = _epilogue(spec)
         _refuse_other_tensors(manifest, tensors)
-        told: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         if spec.quantized:
             rounding = spec.scale_rounding or SCALE_ROUNDINGS[spec.quantized.scale][0]
             how = {"block": spec.quantized.block, "rounding": rounding}
-            told["quantized"] = {"scales": written.pop(), **how}
+            fields["quantized"] = {"scales": written.pop(), **how}
         further = [{"tensor": name, "epilogue": epilogue} for name in written[1:]]
-        told |= {"outputs": further} if further else {}
+        fields |= {"outputs": further} if further else {}
         if spec.is_blockwise:
-            told["blockwise"] = {"a": spec.a_scales, "b": spec.b_scales}
+            fields["blockwise"] = {"a": spec.a_scales, "b": spec.b_scales}
         if spec.group_size:
-            told["weights"] = {"group": spec.group_size}
+            fields["weights"] = {"group": spec.group_size}
         if "terms" in manifest:  # how the kernel sums, which no spec says
-            told["terms"] = manifest["terms"]
-        return {"target": manifest["target"], "tensors": tensors, "epilogue": epilogue, **told}
+            fields["terms"] = manifest["terms"]
+        return {"target": manifest["target"], "tensors": tensors, "epilogue": epilogue, **fields}
 
 
 def _epilogue(spec: MatmulSpec) -> dict[str, Any]:
@@ -338,6 +338,6 @@ def compare_with(
         refuse_written_gaps(c["name"], tensors[c["name"]])
         actual = to_float64(tensors[c["name"]], c["dtype"])
         found.append(compare(limits, actual, c["dtype"], c["name"]))
-    told = next((each for each in found if not each.passed), found[0])
+    fields = next((each for each in found if not each.passed), found[0])
     elements, mismatches = (sum(getattr(e, n) for e in found) for n in ("elements", "mismatches"))
-    return replace(told, elements=elements, mismatches=mismatches)
+    return replace(fields, elements=elements, mismatches=mismatches)

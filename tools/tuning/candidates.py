@@ -171,7 +171,7 @@ def compile_shape(job: Job) -> Entries:
     entries: Entries = {}
     target = target_for(job.spec, job.target)
     chosen = of_every_kind(job.spec, target, job.wanted)
-    for number, (passes, told) in enumerate(chosen):
+    for number, (passes, entry) in enumerate(chosen):
         name = f"{_shape(job.spec)}.{number:02}.zip"
         try:
             compiled = compile_matmul(job.spec, target=job.target, pipeline=passes)
@@ -183,7 +183,7 @@ def compile_shape(job: Job) -> Entries:
             "sources": source_digest(),
             "spec": job.spec.as_dict(),
             "pipeline": passes,
-            **told,
+            **entry,
         }
     return entries
 
@@ -237,8 +237,8 @@ def of_every_kind(
     else:
         others = []
         for problem, schedule in candidates_of(spec, target, wanted):
-            told = {"problem": asdict(problem), "schedule": asdict(schedule)}
-            yield passes_of(problem, schedule, target), told
+            entry = {"problem": asdict(problem), "schedule": asdict(schedule)}
+            yield passes_of(problem, schedule, target), entry
     for other in [*others, *lane_candidates(spec, target)]:
         yield other.pipeline(), {}
 

@@ -233,14 +233,14 @@ def _find(
         spec, frame, epilogue, likes, c_is_open=not how.out_dtype, prepared=True
     )
     check_math(made, how)
-    turned = {
+    transposed = {
         number
         for number, each in enumerate(arguments, start=1 + len(rights))
-        if not each.spread and _is_column_major(_turned(operands[each.number], each))
+        if not each.spread and _is_column_major(_transposed(operands[each.number], each))
     }
     of_b = ("b",) if len(rights) == 1 else ("b[0]", "b[1]")
     names = ("a", *of_b, *(f"operands[{each.number}]" for each in arguments))
-    source = LinalgText(spec.mlir_text(made), "matmul", names, column_major=frozenset(turned))
+    source = LinalgText(spec.mlir_text(made), "matmul", names, column_major=frozenset(transposed))
     bundle = bundle_for(source, spec, target, how, how.math)
     finish = [each._replace(value=None) for each in returned]  # keeps no graph
     return Fused(Kernel(bundle, copies=True), spec, frame, arguments, finish, [])
@@ -255,18 +255,22 @@ def as_argument(operands: Sequence[Any], argument: Argument, of: str = "matmul")
     """The operand with its dims as the kernel has them: a view where it lies so, else a copy, of
     which a warning tells if it is large, and `of` which function."""
     name = f"{of}: operands[{argument.number}]"
-    turned = _ordered(_read_beside(name, operands[argument.number]), argument)
+    transposed = _ordered(_read_beside(name, operands[argument.number]), argument)
     if argument.spread:
         own, wanted = zip(*argument.spread, strict=True)
-        turned = turned.reshape(own)
-        turned = turned.expand(wanted) if is_torch(turned) else np.broadcast_to(turned, wanted)
-    found = turned.reshape(argument.shape)
-    if _address(found) != _address(turned):
-        warn_of_copy(name, turned, "the kernel has some of its dims as one")
+        transposed = transposed.reshape(own)
+        transposed = (
+            transposed.expand(wanted)
+            if is_torch(transposed)
+            else np.broadcast_to(transposed, wanted)
+        )
+    found = transposed.reshape(argument.shape)
+    if _address(found) != _address(transposed):
+        warn_of_copy(name, transposed, "the kernel has some of its dims as one")
     return found
 
 
-def _turned(value: Any, argument: Argument) -> Any:
+def _transposed(value: Any, argument: Argument) -> Any:
     """The operand with its dims as the kernel has them, for what they tell of how it lies."""
     return _ordered(value, argument).reshape(argument.shape)
 

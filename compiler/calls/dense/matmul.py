@@ -130,12 +130,12 @@ def matmul(
         m = of_any_batch(b, batch, m, out_dtype)
     asked = out_dtype, target, pipeline, preset, m, precision
     if epilogue is None and math is None and not scale_rounding and type(operands) is tuple:
-        known = None if operands else _again(a, b, out, asked)
+        known = None if operands else _repeated(a, b, out, asked)
         if known is not None:
             return known
     check_dense("matmul", a=a, b=b, out=out)
     check_call(a, out, asked, math, epilogue, operands)
-    if precision is None:  # `_again` knows no product of f32 by this, since a setting may change
+    if precision is None:  # `_repeated` knows no product of f32 by this, since a setting may change
         asked = *asked[:-1], set_precision(a, pipeline, preset)
     if is_format(out_dtype) or scale_rounding:
         return _quantized(a, b, out, asked, scale_rounding, math, epilogue, operands)
@@ -209,7 +209,7 @@ def _plain(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
     return multiply(a, b, out, asked, how)
 
 
-def _again(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
+def _repeated(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
     """The product, where a kernel took tensors like these before; else None, and nothing is done.
 
     Into `out` only if the kernel's last call wrote one like it.
@@ -230,10 +230,10 @@ def _again(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
         return None
     if not differentiates(known.requires_gradients):
         return known.kernel(a, b)
-    from .matmul_operator import again
+    from .matmul_operator import repeat_product
 
     _, target, _, _, m, precision = asked
-    return again(a, b, known.kernel, target or "", precision or "", m or "")
+    return repeat_product(a, b, known.kernel, target or "", precision or "", m or "")
 
 
 def _fused(

@@ -173,7 +173,7 @@ class Product(torch.autograd.Function):
     backward = staticmethod(_gradients)
 
 
-class Again(torch.autograd.Function):
+class RepeatedProduct(torch.autograd.Function):
     """The product with its gradients by a kernel that took tensors like these before."""
 
     @staticmethod
@@ -187,14 +187,14 @@ class Again(torch.autograd.Function):
         return *_gradients(ctx, *gradients)[:2], None, None, None, None
 
 
-def again(
+def repeat_product(
     a: Any, b: Any, kernel: Any, target: str, precision: str, m: str = ""
 ) -> torch.Tensor | None:
     """The product of tensors that the kernel takes, which are not watched, with their gradients.
 
     None where torch takes derivatives otherwise than backward.
     """
-    return None if is_transformed() else Again.apply(a, b, kernel, target, precision, m)
+    return None if is_transformed() else RepeatedProduct.apply(a, b, kernel, target, precision, m)
 
 
 class TransformedProduct(torch.autograd.Function):

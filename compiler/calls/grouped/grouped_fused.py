@@ -24,15 +24,15 @@ from .grouped_any import kernels_of_any_rows, trace_of_groups
 
 
 class Grouped(NamedTuple):
-    """A kernel of groups, and its arguments after the offsets; `is_turned` says that it takes b as
-    [groups, k, n].
+    """A kernel of groups, and its arguments after the offsets; `is_transposed` says that it takes b
+    as [groups, k, n].
 
     `kept` are values that its key names by their address.
     """
 
     kernel: Kernel | RowKernels
     arguments: Sequence[Argument]
-    is_turned: bool
+    is_transposed: bool
     kept: list[Any]
 
 
@@ -69,20 +69,20 @@ def find(spec: MatmulSpec, after: After, target: str, how: How, kept: list[Any])
     of rows, or of any K."""
     function, likes = after.function, [like_of(*each) for each in enumerate(after.operands)]
     # A text says how arguments are stored; of a spec the loader takes b either way.
-    is_turned = spec.b_major == "n" and function is not None
+    is_transposed = spec.b_major == "n" and function is not None
     if how.m and function is None:
         make = partial(bundle_of_rows, target)
         return Grouped(RowKernels(buckets_of_rows(spec, target, how), make, True), (), False, kept)
     if how.m and function is not None:
         kernels, traced = kernels_of_any_rows(spec, function, likes, target, how)
-        return Grouped(kernels, traced.arguments, is_turned, kept)
+        return Grouped(kernels, traced.arguments, is_transposed, kept)
     source: MatmulSpec | LinalgText = spec
     arguments: Sequence[Argument] = ()
     if function is not None:
         spec, made, arguments, _ = trace_of_groups(spec, function, likes, how)
         source = LinalgText(spec.mlir_text(made), "grouped_mm")
     bundle = bundle_for(source, spec, target, how)
-    return Grouped(Kernel(bundle, copies=True), arguments, is_turned, kept)
+    return Grouped(Kernel(bundle, copies=True), arguments, is_transposed, kept)
 
 
 def in_two_steps(
@@ -129,8 +129,8 @@ def flipped(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of the transposed sums, as the product of the transposes has them."""
 
     @functools.wraps(function)
-    def turned(acc: Any, *operands: Any) -> Any:
+    def transposed(acc: Any, *operands: Any) -> Any:
         found = function(acc.mT, *operands)
         return tuple(each.mT for each in found) if isinstance(found, (tuple, list)) else found.mT
 
-    return turned
+    return transposed

@@ -173,8 +173,8 @@ def grouped_product(
     if ranks == (3, 2):
         function = None if after.function is None else flipped(after.function)
         sides = mat_b.swapaxes(-1, -2), mat_a.swapaxes(-1, -2)
-        turned = After(function, after.operands)
-        found = grouped_product(*sides, offs, how, turned, check_offsets, None, order)
+        transposed = After(function, after.operands)
+        found = grouped_product(*sides, offs, how, transposed, check_offsets, None, order)
         several = isinstance(found, tuple)
         return tuple(each.mT for each in found) if several else found.mT
     if ranks not in ((2, 3), (2, 2)):

@@ -61,7 +61,7 @@ def multiply_rows(
     found = _kernels.of(key, lambda: _find(a, b, sizes, how, target, after, kept), kept)
     beside = [*([] if rows is None else [rows]), *after.arguments(found)]
     bs = [aligned("grouped_mm: mat_b", each) for each in (b, second) if each is not None]
-    bs = [each.swapaxes(1, 2) for each in bs] if found.is_turned else bs
+    bs = [each.swapaxes(1, 2) for each in bs] if found.is_transposed else bs
     return found.kernel(aligned("grouped_mm: mat_a", a), *bs, offs, *beside, out=out)
 
 

@@ -120,7 +120,7 @@ class Scaled(NamedTuple):
         return self.scales[0], self.recipes[0], self.swizzles[0]
 
     @property
-    def turned(self) -> Scaled:
+    def transposed(self) -> Scaled:
         """The same of the transposed operand."""
         return self._replace(matrix=self.matrix.mT)
 
@@ -145,7 +145,7 @@ def _by_blocks(a: Scaled, b: Scaled, offs: Any, how: How, check_offsets: bool) -
     ranks = a.matrix.dim(), b.matrix.dim()
     groups = _groups_of(a.matrix, b.matrix, offs)
     if ranks == (3, 2):
-        return _by_blocks(b.turned, a.turned, offs, how, check_offsets).mT
+        return _by_blocks(b.transposed, a.transposed, offs, how, check_offsets).mT
     if ranks == (2, 2):
         raise refused("K must not be grouped with scales of blocks", "two matrices; widen them")
     if (offs is None) != (ranks == (3, 3)):
@@ -159,12 +159,12 @@ def _by_blocks(a: Scaled, b: Scaled, offs: Any, how: How, check_offsets: bool) -
     if offs is not None:
         check_ends(a.matrix, b.matrix, offs, check_offsets)
     sides, factors = [], []
-    for name, each in (("a", a), ("b", b.turned)):
+    for name, each in (("a", a), ("b", b.transposed)):
         at = [number for number, kind in enumerate(each.recipes) if kind in BLOCK_RECIPES]
         if len(at) != 1:
             raise refused(f"scale_{name} must have one recipe of blocks", each.recipes)
-        told = each.scales[at[0]], each.recipes[at[0]], each.swizzles[at[0]]
-        sides.append(side_of(name, each.matrix, *told, groups))
+        side_scales = each.scales[at[0]], each.recipes[at[0]], each.swizzles[at[0]]
+        sides.append(side_of(name, each.matrix, *side_scales, groups))
         factors += [
             _of_tensor(name, scale, kind, swizzle, groups)
             for number, (scale, kind, swizzle) in enumerate(zip(*each[1:], strict=True))

@@ -42,13 +42,13 @@ def coarse_scales(name: str, rows: Any, scale: Any, form: ScaledFormat, plain: b
         rule = f"K must be a multiple of the {form.depth} elements that share a scale"
         raise OptionError(f"scaled_mm: {rule}, got {k}; pad K")
     along, blocks = -(-count // form.rows), k // form.depth
-    turned = form.rows > 1
-    wanted = [[along, blocks]] if not turned else _turned(along, blocks)
+    transposed = form.rows > 1
+    wanted = [[along, blocks]] if not transposed else _transposed(along, blocks)
     if list(scale.shape) not in wanted:
         shown = " or ".join(map(str, wanted))
         rule = f"scale_{name} must be {shown} for {count} rows of {k} elements"
         raise OptionError(f"scaled_mm: {rule}, got {list(scale.shape)}")
-    own = scale[:blocks].T if turned else scale
+    own = scale[:blocks].T if transposed else scale
     return (
         own if types[1] != "float32" else powers_of_two(name, own, not own.is_cuda)
     ).contiguous()
@@ -66,7 +66,7 @@ def laid_out(scale: Any, form: str, rows: int, k: int) -> Any:
     return scale.T.contiguous().T if list(scale.shape) == lies[::-1] else scale
 
 
-def _turned(along: int, blocks: int) -> list[list[int]]:
+def _transposed(along: int, blocks: int) -> list[list[int]]:
     rounded = -(-blocks // ROUNDED) * ROUNDED
     return [[each, along] for each in sorted({blocks, rounded})]
 

@@ -175,9 +175,9 @@ def check_extents(name: str, array: Any) -> None:
         raise OptionError(f"{rule}, got {list(array.shape)}; multiply in parts")
 
 
-def _copied(array: Any, turned: bool) -> Any:
+def _copied(array: Any, transposed: bool) -> Any:
     """The array without gaps, at a new address; its last two dims exchanged in memory if asked."""
-    if turned:
+    if transposed:
         return _copied(array.swapaxes(-1, -2), False).swapaxes(-1, -2)
     if is_torch(array):
         return array.detach().clone(memory_format=sys.modules["torch"].contiguous_format)

@@ -33,7 +33,7 @@ from .sharing import Range, for_rows, kernels_of, needed, served, steps, times_w
 if TYPE_CHECKING:
     import numpy as np
 
-    from .at_once import Problems
+    from .vectorized import Problems
 
 _FINE = steps((256, 8), (512, 32), (1024, 128), (4096, 1024))
 _COARSE = steps((64, 16), (256, 64), (1024, 256), (4096, 3072))
@@ -67,7 +67,7 @@ def kept_schedules(spec: MatmulSpec, target: Target) -> list[Schedule]:
     """The schedules that are needed among those that are chosen at some sizes."""
     import numpy as np  # here: a kernel of one M is compiled without it, a sixth sooner
 
-    from .at_once import Problems
+    from .vectorized import Problems
 
     rows = _multiples(sorted({rows for rows, _ in SEARCHED}), spec)
     specs = [_spec_of(spec, *sizes) for sizes in SEARCHED if sizes[0] in rows]
@@ -84,7 +84,7 @@ def losses_in_bands(pool: Sequence[Schedule], spec: MatmulSpec, target: Target) 
     `ROWS`; infinite where it breaks a rule."""
     import numpy as np
 
-    from .at_once import Problems
+    from .vectorized import Problems
 
     rows = _multiples(ROWS, spec)
     begun = product(

@@ -40,10 +40,10 @@ from ....dialects.record import record
 from ....dialects.target import Target
 from ....runtime.group_sizes import FAR
 from ...spec import MANY_ROWS, ROWS_MOST, MatmulSpec
+from ..k_rotation import rotation_of_rows
 from ..kinds.lane_schedule import ROWS_MOST as ROWS_MOST_BY_LANES
 from ..kinds.lane_schedule import is_by_lanes, lane_schedule
 from ..problem import Problem, Schedule
-from ..rotation import rotation_of_rows
 from ..rules.rules import broken_rule
 from ..search.choice import measured_schedule
 from ..short_steps import passes_of
@@ -64,7 +64,7 @@ from .sharing import (
 if TYPE_CHECKING:
     import numpy as np
 
-    from .at_once import Problems
+    from .vectorized import Problems
 
 
 SEARCHED = steps(
@@ -233,7 +233,7 @@ def losses_of(spec: MatmulSpec, target: Target) -> tuple[list[Schedule], np.ndar
     best one each takes in each step of `JUDGED`; infinite where it breaks a rule."""
     import numpy as np  # here: a kernel of one M is compiled without it, a sixth sooner
 
-    from .at_once import Problems
+    from .vectorized import Problems
 
     searched, judged = _numbers(spec)
     problems = Problems(problems_of(spec, [(rows, 0) for rows in judged], target))
@@ -261,7 +261,7 @@ def _times(schedule: Schedule, ended: Problems, many: Problem, target: Target) -
     """The microseconds where each step ends; infinite where that exceeds what the schedule takes,
     or where the last step needs any number of rows and the schedule has a limit. A kernel for any K
     takes all of them."""
-    from .at_once import kept_by  # here: it imports numpy
+    from .vectorized import kept_by  # here: it imports numpy
 
     of_any = many.dynamic_k or broken_rule(many, schedule, target) is None
     taken = [True] * len(ended) if of_any else kept_by(ended, schedule, target)

@@ -19,7 +19,7 @@ from ..problem import Problem, Schedule
 if TYPE_CHECKING:
     import numpy as np
 
-    from .at_once import Problems
+    from .vectorized import Problems
 
 LOSS = 0.02
 TIE = 0.005  # a kernel goes on to serve fewer rows where another is faster by no more than this
@@ -96,7 +96,7 @@ def times_where(
     others."""
     import numpy as np
 
-    from .at_once import times_of  # here: it imports numpy
+    from .vectorized import times_of  # here: it imports numpy
 
     taken = np.array([*taken])
     return np.where(taken, times_of(problems, schedule, target, np.flatnonzero(taken)), np.inf)

@@ -11,10 +11,10 @@ from ....dialects.target import WARPGROUP_THREADS, Target
 from ..chips.chip_figures import figures, part_figures
 from ..chips.figure_sets import ChipFigures
 from ..elementwise import exceeds
-from ..left_slots import reuses_slots
 from ..problem import Problem
 from ..quantized_costs import scale_bytes
 from ..schedule import THREADS, Schedule
+from ..slot_reuse import reuses_slots
 from ..waves import tile_rounds, wave_shape
 
 FEW_COLUMNS = 16  # of exchanged operands, one or two of the narrowest MMAs
@@ -117,7 +117,9 @@ def scale_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     return stored / figures(target).direct_store_rate
 
 
-def beside_cycles(problem: Problem, schedule: Schedule, target: Target, piece: float) -> float:
+def epilogue_operand_cycles(
+    problem: Problem, schedule: Schedule, target: Target, piece: float
+) -> float:
     """Cycles that other operands as large as C add to the epilogue of a tile.
 
     Threads read them from global memory, or from pieces in shared memory. Prefetched pieces have
@@ -189,17 +191,17 @@ def few_columns(problem: Problem, schedule: Schedule, target: Target) -> float:
 
 
 def _dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
-    once, c = once_bytes(problem), problem.moved_bytes
-    operands, chip = once - c, figures(target)
-    again = asked_again_bytes(problem, schedule, target)
+    cached_attribute, c = once_bytes(problem), problem.moved_bytes
+    operands, chip = cached_attribute - c, figures(target)
+    reloaded = reloaded_bytes(problem, schedule, target)
     if _fits_l2(problem, chip):
-        return once + again
+        return cached_attribute + reloaded
     schedule = schedule.but(split_grid=1)
     rounds = tile_rounds(problem, schedule, target)
     rows, columns = wave_shape(problem, schedule, target)
     m, n, _ = schedule.tile
     wave = (rows * m + columns * n) * problem.k * problem.element_bytes
-    return max(operands, rounds * wave) + c + (again if rounds == 1 else 0)
+    return max(operands, rounds * wave) + c + (reloaded if rounds == 1 else 0)
 
 
 def _fits_l2(problem: Problem, chip: ChipFigures) -> bool:
@@ -220,17 +222,17 @@ def first_wave_bytes(problem: Problem, schedule: Schedule, target: Target) -> fl
 def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     """A lower bound on what DRAM moves in any order of a schedule's tiles and in any clusters: that
     of waves that are squares."""
-    once, c = once_bytes(problem), problem.moved_bytes
+    cached_attribute, c = once_bytes(problem), problem.moved_bytes
     if _fits_l2(problem, figures(target)):
-        return once
+        return cached_attribute
     m, n, _ = schedule.tile
     tiles = problem.batch * math.prod(problem.tiles(schedule))
     at_once = min(tiles, target.multiprocessors)
     waves = 2 * tiles * math.sqrt(m * n / at_once) * problem.k * problem.element_bytes
-    return max(once - c, waves) + c
+    return max(cached_attribute - c, waves) + c
 
 
-def asked_again_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
+def reloaded_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     """The additional bytes that count for the larger operand where L2 is asked for the same data of
     it at different times: by several clusters, or by CTAs that do not start one after the other."""
     a_is_larger, chip = exceeds(problem.m, problem.n), figures(target)

@@ -34,15 +34,15 @@ from ..chips.figure_sets import ChipFigures
 from ..elementwise import larger, smaller
 from ..extents import round_up
 from ..problem import LINE_BYTES, Problem, Schedule
+from ..schedule_target import target_of_schedule
 from ..waves import tile_rounds, wave_shape
-from ..wide import as_used
 from .costs import Estimate as Estimate
 from .costs import (
-    beside_cycles,
     code_cycles,
     computed_cycles,
     copy_cycles,
     dram_bytes,
+    epilogue_operand_cycles,
     gathered_cycles,
     part_cycles,
     scale_cycles,
@@ -71,7 +71,7 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
         whole = schedule.of_whole_tiles
         problem = problem.seen_by(whole)
         return levelled(problem, whole, estimate(problem, whole, target))
-    problem, target = problem.seen_by(schedule), as_used(schedule, target)
+    problem, target = problem.seen_by(schedule), target_of_schedule(schedule, target)
     if target.has_tensor_memory:
         return tensor_estimate(problem, schedule, target)
     step = step_of(step_cycles(problem, schedule, target), target)
@@ -83,7 +83,7 @@ def total_us(problem: Problem, schedule: Schedule, target: Target) -> float:
     further comparisons."""
     if schedule.level or target.has_tensor_memory:
         return estimate(problem, schedule, target).total_us
-    problem, target = problem.seen_by(schedule), as_used(schedule, target)
+    problem, target = problem.seen_by(schedule), target_of_schedule(schedule, target)
     step = step_of(step_cycles(problem, schedule, target), target)
     order = order_of(problem, schedule, target)
     epilogue = epilogue_cycles(problem, schedule, target)
@@ -367,7 +367,7 @@ def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
     cycles *= stored_alone(problem, schedule, target)
     cycles += vector_cycles(problem, schedule, target)
     piece = cycles / max(1, problem.pieces(schedule))
-    return cycles + beside_cycles(problem, schedule, target, piece)
+    return cycles + epilogue_operand_cycles(problem, schedule, target, piece)
 
 
 def store_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:

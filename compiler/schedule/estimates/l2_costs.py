@@ -88,12 +88,12 @@ def answered_shares(
     most, power = chip.answered_together, -chip.answered_apart
     if not power:
         return most * exceeds(of_n, 1), most * exceeds(of_m, 1)
-    a_apart, b_apart = _ctas_apart(tiles, schedule)
-    a, b = most * a_apart**power, most * b_apart**power
+    a_distance, b_distance = _cta_distances(tiles, schedule)
+    a, b = most * a_distance**power, most * b_distance**power
     return a * exceeds(of_n, 1), b * exceeds(of_m, 1)
 
 
-def _ctas_apart(tiles: tuple[int, int], schedule: Schedule) -> tuple[int, int]:
+def _cta_distances(tiles: tuple[int, int], schedule: Schedule) -> tuple[int, int]:
     """The distance from a CTA to the next one with the same tile of A, and of B."""
     of_m, of_n = tiles
     if schedule.order == "hilbert":
@@ -171,8 +171,8 @@ def _rows_of_narrow_boxes(problem: Problem, schedule: Schedule) -> float:
     """Rows of the boxes of a CTA's step, whichever CTA requests them; 0 if the rows of MN-major
     tiles fill lines, since bytes are then what counts."""
     layouts = problem.layouts(schedule)
-    turned = problem.a_major != "k", problem.b_major != "k"
-    widths = [each.span_bytes for each, mn in zip(layouts, turned, strict=True) if mn]
+    transposed = problem.a_major != "k", problem.b_major != "k"
+    widths = [each.span_bytes for each, mn in zip(layouts, transposed, strict=True) if mn]
     if min(widths, default=LINE_BYTES) >= LINE_BYTES:
         return 0
     tiles = problem.a_tile_bytes(schedule), problem.b_tile_bytes(schedule)

@@ -30,9 +30,9 @@ from ..quantized_costs import bits_of, instructions, scale_bytes
 from ..schedule import THREADS
 from .accumulators import held_sums, late_share, shared_columns
 from .costs import (
-    beside_cycles,
     computed_cycles,
     dram_bytes,
+    epilogue_operand_cycles,
     gathered_cycles,
     once_bytes,
     part_cycles,
@@ -321,7 +321,7 @@ def _store_cycles(spec: MatmulSpec, problem: Problem, one: Schedule, target: Tar
     read += vector_cycles(problem, one, target)
     stored = stored_cycles(spec, target, (m, n))
     staged = max(read, stored) + min(read, stored) * columns / n
-    return staged + beside_cycles(problem, one, target, staged * columns / n)
+    return staged + epilogue_operand_cycles(problem, one, target, staged * columns / n)
 
 
 def stored_cycles(spec: MatmulSpec, target: Target, tile: tuple[int, int]) -> float:

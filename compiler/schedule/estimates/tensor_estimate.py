@@ -27,9 +27,9 @@ from ..problem import SECTOR_BYTES, Problem, Schedule, asked_once
 from ..waves import resident_ctas, tile_rounds
 from .costs import (
     Estimate,
-    beside_cycles,
     computed_cycles,
     dram_bytes,
+    epilogue_operand_cycles,
     first_wave_bytes,
     gathered_cycles,
     part_cycles,
@@ -265,7 +265,7 @@ def epilogue_cycles(
     stored_bytes = problem.output_bytes(m * n // problem.products)
     if schedule.staging is None:
         stored = stored_bytes / figures(target).direct_store_rate
-        beside = beside_cycles(problem, schedule, target, 0)
+        beside = epilogue_operand_cycles(problem, schedule, target, 0)
         halves = traits.half_sectors or problem.row_bytes(COLUMNS_READ) < SECTOR_BYTES
         return read + stored * (2 if halves else 1) + beside
     columns, buffers = schedule.staging
@@ -274,7 +274,7 @@ def epilogue_cycles(
     if buffers > 1:
         staged = max(read, store) + min(read, store) * columns / n
     piece = staged / problem.pieces(schedule)
-    return staged + beside_cycles(problem, schedule, target, piece)
+    return staged + epilogue_operand_cycles(problem, schedule, target, piece)
 
 
 def read_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 from ....dialects.dtypes import BLOCKWISE
-from ....dialects.held_registers import ATOM_ROWS, scales_apart
+from ....dialects.held_registers import ATOM_ROWS, scales_one_by_one
 from ....dialects.target import WARPGROUP_THREADS, Target
 from ..chips.chip_figures import figures
 from ..problem import Problem, Schedule
@@ -71,7 +71,7 @@ def added_cycles(problem: Problem, schedule: Schedule, target: Target, mma: floa
         added = (ALONE[kind] + straddles) * m * n / FMA_RATE
         return added + MMA_WAIT * -(-m // ATOM_ROWS)
     each = BESIDE[kind][m > ATOM_ROWS * warpgroups]
-    if kind == COLUMNS and scales_apart(m, n, warpgroups):
+    if kind == COLUMNS and scales_one_by_one(m, n, warpgroups):
         each = APART
     if kind == ROWS and n % (BLOCKWISE // 2):
         each += STRADDLING / math.gcd(n, BLOCKWISE)

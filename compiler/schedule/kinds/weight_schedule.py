@@ -8,7 +8,7 @@
     least   at least the time in which DRAM reads the weights and scales
 
 For many rows, Hopper has wgmma, which takes weights from registers, and Blackwell tcgen05.mma,
-which takes them from tensor memory (`turned_schedule`).
+which takes them from tensor memory (`swapped_weight_schedule`).
 
 If C has few rows, nearly everything that is read is weights. Then a tile has as many rows as there
 are, and few enough columns that all multiprocessors have some. If the chip has TMA and it can
@@ -29,7 +29,12 @@ from ....dialects.target import TARGETS, WARP_THREADS, Target
 from ....dialects.weight_legality import weight_depth, weight_memory, weight_type
 from ...spec import MatmulSpec
 from ..chips.chip_figures import figures
-from .turned_schedule import LAUNCH_US, TurnedSchedule, turned_cycles, turned_schedules
+from .swapped_weight_schedule import (
+    LAUNCH_US,
+    SwappedWeightSchedule,
+    swapped_weight_cycles,
+    swapped_weight_schedules,
+)
 
 ROWS = (16, 32, 64, 128)
 COLUMNS = (32, 64, 128, 256)
@@ -94,13 +99,13 @@ class WeightSchedule:
 class WeightEstimate:
     """The microseconds of a schedule, what bounds it, and the time of DRAM alone."""
 
-    schedule: WeightSchedule | TurnedSchedule
+    schedule: WeightSchedule | SwappedWeightSchedule
     total_us: float
     dram_us: float
     bound: str
 
 
-def weight_schedule(spec: MatmulSpec, target: Target) -> WeightSchedule | TurnedSchedule:
+def weight_schedule(spec: MatmulSpec, target: Target) -> WeightSchedule | SwappedWeightSchedule:
     """The fastest schedule by the estimate."""
     return estimates(spec, target)[0].schedule
 
@@ -115,7 +120,7 @@ def estimates(spec: MatmulSpec, target: Target) -> list[WeightEstimate]:
     if broken:
         raise CompileError(f"schedule: {broken}")
     found = [_estimate(spec, each, target) for each in _candidates(spec, target)]
-    found += [_turned(spec, each, target) for each in turned_schedules(spec, target)]
+    found += [_transposed(spec, each, target) for each in swapped_weight_schedules(spec, target)]
     if not found:
         rule = f"schedule: a tile of weights must fit {target.chip}"
         raise CompileError(f"{rule}, got none for {spec.b_dtype} in groups of {spec.group_size}")
@@ -230,10 +235,12 @@ def _estimate(spec: MatmulSpec, schedule: WeightSchedule, target: Target) -> Wei
     return WeightEstimate(schedule, max(work_us, dram_us + LAUNCH_US), dram_us, bound)
 
 
-def _turned(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> WeightEstimate:
+def _transposed(
+    spec: MatmulSpec, schedule: SwappedWeightSchedule, target: Target
+) -> WeightEstimate:
     """The estimate of a schedule of wgmma or tcgen05.mma with exchanged operands."""
     chip = figures(target)
-    work_us = turned_cycles(spec, schedule, target) / (chip.clock * 1e3) + LAUNCH_US
+    work_us = swapped_weight_cycles(spec, schedule, target) / (chip.clock * 1e3) + LAUNCH_US
     dram_us = dram_bytes(spec) / chip.dram_rate
     least = dram_us + LAUNCH_US
     bound = "DRAM" if least > work_us else schedule.tensor_core

@@ -15,9 +15,9 @@ from ....dialects.dynamic import DYNAMIC
 from ....dialects.target import WARPGROUP_THREADS, Target
 from ..chips.chip_figures import figures
 from ..problem import Problem, Schedule
+from ..schedule_target import target_of_schedule
 from ..tile_extents import extents_of
 from ..waves import resident_ctas, tile_rounds
-from ..wide import as_used
 from .group_rules import (
     MMA_ROWS,
     group_columns,
@@ -47,7 +47,7 @@ from .two_level_rules import (
     added_staging,
     scaled_registers,
 )
-from .wide_rules import wide_tiles
+from .wide_ping_pong_rules import wide_tiles
 
 COPIED_REGISTERS_MAX = 128  # of accumulators, beside a warpgroup that copies
 COPIED_ODD_N_MAX = 240  # of the tile there, where each element of C is stored by itself
@@ -333,7 +333,7 @@ def broken_rule(problem: Problem, schedule: Schedule, target: Target) -> Broken 
     if schedule.level:
         broken = _first_broken((level_tiles,), problem, schedule, target)
         return broken or broken_rule(problem, schedule.of_whole_tiles, target)
-    problem, target = problem.seen_by(schedule), as_used(schedule, target)
+    problem, target = problem.seen_by(schedule), target_of_schedule(schedule, target)
     return _first_broken(tuple(RULES.values()), problem, schedule, target)
 
 

@@ -7,7 +7,7 @@ from ....dialects.dtypes import SCALE_ATOM_BLOCKS
 from ....dialects.held_registers import ATOM_ROWS
 from ....dialects.layout import CORE_ROWS
 from ....dialects.target import Target
-from ....dialects.turned_pieces import turned_piece
+from ....dialects.transposed_pieces import transposed_piece
 from ..problem import Problem, Schedule, asked_once
 
 USUAL_STEP = 16  # columns that every tile is a multiple of, but few of exchanged operands
@@ -128,6 +128,6 @@ def _staged_piece(
         block = problem.quantized.block
         return store_legality.staged_quantized(target, m, n, piece_bytes, problem.c_bits, block)
     if problem.swapped:
-        return turned_piece(target, n, columns, problem.c_bytes)
+        return transposed_piece(target, n, columns, problem.c_bytes)
     broken = store_legality.staged_piece(m, n, columns, problem.c_bytes)
     return broken or store_legality.staged_rows(target, m, piece_bytes)

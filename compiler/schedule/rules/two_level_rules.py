@@ -15,7 +15,7 @@ from ....dialects.held_registers import (
     SUMS_MAX,
     beside_scales,
     of_sums,
-    scales_apart,
+    scales_one_by_one,
 )
 from ....dialects.target import Target
 from ..problem import Problem, Schedule
@@ -150,7 +150,7 @@ def scaled_registers(
     most = beside_scales(m, warpgroups, vectors)
     behind = held > most
     wide = m > warpgroups * ATOM_ROWS
-    apart = vectors and scales_apart(m, n, warpgroups)
+    apart = vectors and scales_one_by_one(m, n, warpgroups)
     if problem.grouped and not behind:
         most = min(most, _beside_groups(wide, warpgroups))
     elif problem.beside_columns and wide and not apart:

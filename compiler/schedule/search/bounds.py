@@ -1,7 +1,7 @@
 """Lower bounds on the estimated times of a tile's schedules: the less is settled, the lower the
 bound.
 
-    tile shape  rows and columns of a tile: the floors of its ways (`faces.py`)
+    tile shape  rows and columns of a tile: the floors of its ways (`tile_shapes.py`)
     way         of a tile: K as a whole, in parts of a cluster or over the grid, with or without a
                 cluster for multicast, whose operands arrive as in the best one
     sharing     with a cluster: the best store, the best way from tile to tile
@@ -19,6 +19,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ..cached import cached_attribute
 from ..estimates.costs import gathered_cycles
 from ..estimates.estimate import (
     Order,
@@ -31,16 +32,15 @@ from ..estimates.estimate import (
     turns_ahead,
 )
 from ..estimates.l2_costs import l2_cycles
-from ..once import once
 from ..problem import Schedule
 from ..rules.rules import PART_K_TILES, TILE_RULES, keeps
 from ..waves import tile_rounds
-from .arriving import UNKNOWN_WAVE
 from .candidates import boxes_of, parts_in_waves
 from .common import ONE
-from .faces import Face
+from .operand_arrival import UNKNOWN_WAVE
 from .stagings import fitting_stages, ring_bytes, stages_beside
 from .stores import Stored, Stores
+from .tile_shapes import TileShape
 
 Rings = Sequence[tuple[int, float]]
 """The possible depths of the ring beside each way to store, with the cycles of that store."""
@@ -61,11 +61,16 @@ class TileBounds:
     Ways and sharings are assumed to have the deepest ring that fits beside each way to store.
     """
 
-    def __init__(self, face: Face, depth: int) -> None:
-        problem, target = face.every.problem, face.every.target
-        self.problem, self.target, self._face, self._chip = problem, target, face, face.every.chip
-        m, n, _ = face.tile.tile
-        self.tile = tile = face.tile.but(tile=(m, n, depth))
+    def __init__(self, tile_shape: TileShape, depth: int) -> None:
+        problem, target = tile_shape.every.problem, tile_shape.every.target
+        self.problem, self.target, self._tile_shape, self._chip = (
+            problem,
+            target,
+            tile_shape,
+            tile_shape.every.chip,
+        )
+        m, n, _ = tile_shape.tile.tile
+        self.tile = tile = tile_shape.tile.but(tile=(m, n, depth))
         self._k_bytes = depth * problem.element_bytes
         self._ahead = turns_ahead(problem)
         self._steps, self._stage_bytes = problem.k_tiles(tile), problem.stage_bytes(tile)
@@ -73,27 +78,27 @@ class TileBounds:
         self._stages = stages_beside(0, self._stage_bytes, self._room)
         self._steps_of: dict[tuple[tuple[int, int], int, int, str], Step] = {}
         self._rings: dict[bool, Rings] = {}
-        self._stores = Stores(problem, target, epilogue_cycles, face.every.kind)
-        self.orders = face.orders
+        self._stores = Stores(problem, target, epilogue_cycles, tile_shape.every.kind)
+        self.orders = tile_shape.orders
 
-    @once
+    @cached_attribute
     def boxes(self) -> dict[bool, str]:
         """The box of the tile for a single CTA and for a pair."""
         return boxes_of(self.problem, self.tile.tile, self.target)
 
-    @once
+    @cached_attribute
     def _own(self) -> dict[str, float]:
         """The cycles per step that each resource of the multiprocessor itself takes."""
-        return self._face.own_cycles(self.tile.tile[2])
+        return self._tile_shape.own_cycles(self.tile.tile[2])
 
-    @once
+    @cached_attribute
     def is_legal(self) -> bool:
         """Whether the tile keeps the rules that depend on nothing else."""
         return keeps(TILE_RULES, self.problem, self.tile, self.target)
 
-    def taken(self, face_way: Schedule) -> Schedule | None:
+    def taken(self, shape_way: Schedule) -> Schedule | None:
         """The tile with K divided as a way of its shape says; None if the parts are too short."""
-        way = face_way.but(tile=self.tile.tile, swap=self.tile.swap, stages=self._stages)
+        way = shape_way.but(tile=self.tile.tile, swap=self.tile.swap, stages=self._stages)
         parts = way.split_k * way.split_grid
         if parts == 1:
             return way
@@ -104,19 +109,21 @@ class TileBounds:
     def of_way(self, way: Schedule) -> float:
         """The bound of schedules that divide K in this way: in the way's cluster, or in any if the
         CTAs of a cluster share tiles."""
-        face, parts = self._face, way.split_k
+        tile_shape, parts = self._tile_shape, way.split_k
         if way.split_grid > 1:
             return self._of_parts(way)
-        arriving, rounds = (0.0, face.rounds_of_split(parts)) if parts > 1 else face.in_cluster(way)
+        arriving, rounds = (
+            (0.0, tile_shape.rounds_of_split(parts)) if parts > 1 else tile_shape.in_cluster(way)
+        )
         if parts > 1:
-            arriving = face.arriving(face.peers_of_split(parts), parts)
+            arriving = tile_shape.arriving(tile_shape.peers_of_split(parts), parts)
         step = self._together(self._k_bytes * arriving)
         return self._of(way, step, rounds)
 
     def of_sharing(self, branch: Schedule) -> float:
         """The bound of schedules in a cluster."""
         if self._tells_orders(branch):  # operands may arrive as in the best one
-            arriving, rounds = self._face.in_cluster(branch)
+            arriving, rounds = self._tile_shape.in_cluster(branch)
             step = self._together(self._k_bytes * arriving)
         else:
             rounds = tile_rounds(self.problem, branch, self.target)
@@ -132,9 +139,9 @@ class TileBounds:
         """What the schedules of an order have in common, preceded by what makes orders
         incomparable: for groups, how even the tiles are; for CTAs without a cluster, how soon
         operands arrive."""
-        known, agents = self._face.order_of(order), (order.scheduler, order.ping_pong)
-        told = self.problem.cut or self._tells_orders(order)
-        return (*agents, order.order) if told else agents, known
+        known, agents = self._tile_shape.order_of(order), (order.scheduler, order.ping_pong)
+        incomparable = self.problem.cut or self._tells_orders(order)
+        return (*agents, order.order) if incomparable else agents, known
 
     def estimated(self, order: Schedule, known: Order) -> Iterator[tuple[float, Stored]]:
         """The estimated microseconds of each schedule of an order."""
@@ -159,7 +166,7 @@ class TileBounds:
             self._steps_of[shared] = step_of(busy, self.target)
         return self._steps_of[shared]
 
-    @once
+    @cached_attribute
     def _two_slowest(self) -> list[float]:
         """The cycles per step of the two slowest resources of the multiprocessor itself, the
         slowest last."""
@@ -190,7 +197,7 @@ class TileBounds:
             least_us = self._in_order(cta, ONE, one)
         if rounds > 1:
             known = self._least_known(branch, rounds, in_turn=True)
-            found = [self._in_order(cta, each, known) for each in self._face.several]
+            found = [self._in_order(cta, each, known) for each in self._tile_shape.several]
             least_us = min(least_us, *found)
         return least_us
 
@@ -209,7 +216,7 @@ class TileBounds:
     def _main(self, steps: int, step: float, rounds: int, stages: int, ahead: float) -> float:
         """Cycles of a main loop with this many stages, of which `ahead` more are assumed."""
         most = rounds * steps
-        ring = (stages if stages < most else most) - self._face.held
+        ring = (stages if stages < most else most) - self._tile_shape.held
         ring = (ring if ring > 1 else 1) + ahead
         latency, streamed = self._chip.tma_latency, steps * step
         if ring * step >= latency + step:  # loads are there in time, as they are in most
@@ -222,7 +229,7 @@ class TileBounds:
         if order.ping_pong not in self._rings:
             found = {
                 stages_beside(smem_bytes, self._stage_bytes, self._room): cycles
-                for smem_bytes, cycles in self._face.stores_of(order)  # the least bytes first
+                for smem_bytes, cycles in self._tile_shape.stores_of(order)  # the least bytes first
             }
             self._rings[order.ping_pong] = tuple(found.items())[::-1]
         return self._rings[order.ping_pong]
@@ -231,7 +238,7 @@ class TileBounds:
         """The bound with the best of the rings; none is deeper than the one that hides all
         latency."""
         least_us, (rounds, step, before) = math.inf, cta
-        every, ahead = self._face.every, self._ahead if order.ping_pong else 0
+        every, ahead = self._tile_shape.every, self._ahead if order.ping_pong else 0
         streamed = self._steps * step
         for stages, epilogue in self._rings_of(order):
             main = self._main(self._steps, step, rounds, stages, ahead)
@@ -245,18 +252,20 @@ class TileBounds:
 
     def _of_parts(self, way: Schedule) -> float:
         """The bound with K in parts over the grid."""
-        face, us = self._face, math.inf
-        tiles, at_once = face.tiles_in(way), face.every.resident[way.cluster_size]
+        tile_shape, us = self._tile_shape, math.inf
+        tiles, at_once = tile_shape.tiles_in(way), tile_shape.every.resident[way.cluster_size]
         known = self._least_known(way, 1)
-        once = start_cycles(way, self.target) + self._chip.tma_latency + face.sums.written
-        rate = face.parts_rate(way.cluster, tiles)
+        cached_attribute = (
+            start_cycles(way, self.target) + self._chip.tma_latency + tile_shape.sums.written
+        )
+        rate = tile_shape.parts_rate(way.cluster, tiles)
         for waves, each in parts_in_waves(self._steps, tiles, at_once):
             parts = -(-self._steps // each)
             step = self._together(self._k_bytes * rate.of(min(parts * tiles, at_once)))
-            gathered = face.sums.gathered + (parts - 2) * face.sums.of_one
+            gathered = tile_shape.sums.gathered + (parts - 2) * tile_shape.sums.of_one
             main = self._main(each, step, waves, way.stages, ahead=0)
-            work = waves * (once + main) + gathered
-            us = min(us, self._combined(work, 0, once + gathered, known))
+            work = waves * (cached_attribute + main) + gathered
+            us = min(us, self._combined(work, 0, cached_attribute + gathered, known))
         return us
 
     def _combined(
@@ -268,14 +277,14 @@ class TileBounds:
     ) -> float:
         """The combined time for cycles of work, of which `loops` are main loops, and cycles before
         and after them."""
-        return self._face.every.total_us(work, loops, ends, known.dram_us, known.early_us)
+        return self._tile_shape.every.total_us(work, loops, ends, known.dram_us, known.early_us)
 
     def _least_known(self, branch: Schedule, rounds: int, in_turn: bool = False) -> Order:
         """What no order undercuts, if each CTA has one tile in that many waves, or several tiles in
         turn; clusters ask DRAM for more in every order."""
-        dram_us, wave = self._face.dram_us, UNKNOWN_WAVE
+        dram_us, wave = self._tile_shape.dram_us, UNKNOWN_WAVE
         if in_turn or branch.cluster_size > 1 or branch.scheduler != "none":
-            dram_us += self._face.again_us(branch.cluster)
+            dram_us += self._tile_shape.reload_us(branch.cluster)
         if branch.split_k * branch.split_grid == 1:
-            wave = self._face.first_wave(branch.cluster, rounds)
+            wave = self._tile_shape.first_wave(branch.cluster, rounds)
         return Order(rounds, self._chip.tma_latency + wave.later, dram_us, wave.early_us)

@@ -37,7 +37,7 @@ from ..schedule import GROUPED, PLAIN
 from ..tile_extents import M_TILES, extents_of, k_extents, n_extents
 from ..waves import band_of, resident_ctas, resident_in_clusters
 from .stagings import STAGING_ORDER, deepest, leaves_l1, ways_to_store
-from .wide import wide_schedules
+from .wide_ping_pong import wide_ping_pong_schedules
 
 # (CTAs along M and N, 2-CTA MMA), the simplest first.
 CLUSTERS = (
@@ -315,7 +315,7 @@ def candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
         yield from _candidates(seen, target)
     if problem.grouped == "m":
         yield level_schedule(problem)
-    yield from wide_schedules(problem, target)
+    yield from wide_ping_pong_schedules(problem, target)
 
 
 def _candidates(problem: Problem, target: Target) -> Iterator[Schedule]:

@@ -116,8 +116,8 @@ def _warn_of_broken(tuned: Tuned, target: Target) -> None:
     if broken := broken_rule(tuned.problem, tuned.schedule, target):
         rule, reason = broken
         got = f"{tuned.schedule.label()} ({tuned.describe()}), which breaks {rule}: {reason}"
-        told = f"a table's entry must keep every rule, got {got}; it is left out; tune again"
-        warnings.warn(f"schedule: {told}", stacklevel=4)
+        message = f"a table's entry must keep every rule, got {got}; it is left out; tune again"
+        warnings.warn(f"schedule: {message}", stacklevel=4)
 
 
 def _overtaken(problem: Problem, tuned: Tuned, target: Target) -> bool:

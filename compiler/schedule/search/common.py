@@ -1,5 +1,5 @@
-"""What all tile shapes of a problem have in common (`faces.py`): figures of the chip, and floors of
-the problem.
+"""What all tile shapes of a problem have in common (`tile_shapes.py`): figures of the chip, and
+floors of the problem.
 
 Nothing here imports MLIR.
 """
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ....dialects.target import Target
 from ..chips.chip_figures import figures, split_figures
-from ..estimates.costs import asked_again_bytes, least_dram_bytes, once_bytes
+from ..estimates.costs import least_dram_bytes, once_bytes, reloaded_bytes
 from ..estimates.estimate import SHARING_MAX, cluster_cycles, work_cycles
 from ..estimates.group_costs import uneven_groups
 from ..problem import LINE_BYTES, Problem, Schedule
@@ -23,7 +23,7 @@ from ..rules.two_level_rules import added_cluster
 from ..schedule import PLAIN
 from ..waves import resident_in_clusters
 from .candidates import PART_CLUSTER, parts_in_waves, widest_in_waves
-from .kinds import Kind
+from .kind_cache import KindCache
 
 ONE, IN_TURN = PLAIN, PLAIN.but(scheduler="static")
 PING_PONG = IN_TURN.but(ping_pong=True)
@@ -57,7 +57,7 @@ class Common:
     def __init__(self, problem: Problem, target: Target, most_m: int = 0) -> None:
         self.problem, self.target, self.chip = problem, target, figures(target)
         self._rows_axis, self._most_m = int(problem.swapped), most_m
-        self.kind = Kind(problem, target)
+        self.kind = KindCache(problem, target)
         measured = self.chip.parts is not None and self.chip.split is not None
         self.parted = measured and problem.parts_refusal(target) is None
         self.staged = stored_by_tma(problem, target) is None
@@ -88,7 +88,7 @@ class Common:
         self.parts_multicast = float(self.split.multicast) if self.split else 0.0
         self.first_rows = problem.batch * (problem.m + problem.n)
         self.unaligned = bool(problem.unaligned)
-        self.turned = "mn" in (problem.a_major, problem.b_major)
+        self.transposed = "mn" in (problem.a_major, problem.b_major)
         self.inside = float("a" in problem.unaligned), float("b" in problem.unaligned)
         # Of groups there may be more tiles than their mean rows tell.
         known = problem.grouped != "m"
@@ -101,7 +101,7 @@ class Common:
         self.uneven, self.cut = uneven_groups(problem, ONE, target), problem.cut
         row_bytes = problem.k * problem.element_bytes
         self.first_wave_us = self.chip.first_wave * row_bytes / self.chip.dram_rate
-        self.again = self._again()
+        self.reload = self._reload()
         self.once_us = once_bytes(problem) / self.chip.dram_rate
         self.before = float(self.chip.cta_start + self.chip.tma_latency)
         self.started = {n: self.before + cluster_cycles(n, self.chip) for n in self.resident}
@@ -111,13 +111,13 @@ class Common:
         self.split_at_work = self._split_at_work()
         self._waves_of_parts: dict[tuple[Sequence[int], int, int], list[tuple[int, int, int]]] = {}
 
-    def _again(self) -> tuple[float, int]:
+    def _reload(self) -> tuple[float, int]:
         """The DRAM time for what CTAs of several tiles ask for again, unless a cluster has all
         tiles along an axis, and that axis."""
         if not self.fits_l2:
             return 0.0, 0
-        again = asked_again_bytes(self.problem, TILES_OF_ONE, self.target)
-        return again / self.chip.dram_rate, int(self.problem.m > self.problem.n)
+        reload = reloaded_bytes(self.problem, TILES_OF_ONE, self.target)
+        return reload / self.chip.dram_rate, int(self.problem.m > self.problem.n)
 
     def _split_at_work(self) -> float:
         """Of the CTAs that run at once where parts of K are in a cluster, the share that is at work

@@ -40,10 +40,10 @@ from .candidates import (
     simplicity_of_order,
     useful_tiles,
 )
-from .faces import ALONE, Face, Faces
-from .kinds import Kind
-from .tensor_bounds import TensorBounds, TensorFace, TensorFaces
-from .wide import wide_floor_us, wide_schedules
+from .kind_cache import KindCache
+from .tensor_bounds import TensorBounds, TensorTileShape, TensorTileShapes
+from .tile_shapes import ALONE, TileShape, TileShapes
+from .wide_ping_pong import wide_ping_pong_floor_us, wide_ping_pong_schedules
 
 Refined = Iterator[tuple[Rank, Schedule, Callable[[], "Refined"] | None]]
 """The nodes into which a node is refined: the bound and schedule of each, and how to refine it
@@ -58,7 +58,7 @@ class SharedFloors(NamedTuple):
     """Lower bounds in microseconds of tile shapes that hold for several problems of a kind, the
     lowest first."""
 
-    kind: Kind
+    kind: KindCache
     by_tile: dict[tuple[int, int], float]
 
 
@@ -88,7 +88,7 @@ def by_rank(problem: Problem, target: Target, floors: Floors | None = None) -> I
                 heappush(waiting, (least_us, simplicity, next(numbers), schedule, refine))
 
     for seen in sides(problem):
-        wait(_faces(seen, target, (floors or {}).get(seen.swapped)))
+        wait(_tile_shapes(seen, target, (floors or {}).get(seen.swapped)))
     wait(_level(problem, target))
     wait(_wide(problem, target))
     while waiting:
@@ -113,9 +113,11 @@ def _level(problem: Problem, target: Target) -> Refined:
 
 def _wide(problem: Problem, target: Target) -> Refined:
     """The few candidates with wide ping-pong tiles."""
-    for tile, schedules in groupby(wide_schedules(problem, target), key=attrgetter("tile")):
+    for tile, schedules in groupby(
+        wide_ping_pong_schedules(problem, target), key=attrgetter("tile")
+    ):
         one, *others = schedules
-        floor_us = wide_floor_us(problem, tile, target)
+        floor_us = wide_ping_pong_floor_us(problem, tile, target)
         yield bound(floor_us), one, partial(_judged, problem, target, (one, *others))
 
 
@@ -140,74 +142,80 @@ def floors_of_rows(problem: Problem, most_m: int, target: Target) -> Floors:
     """
     found: dict[bool, SharedFloors] = {}
     for seen in () if problem.grouped or problem.pitch_unit else sides(problem):
-        faces, least_us = _all_faces(seen, target, most_m), {}
+        tile_shapes, least_us = _all_faces(seen, target, most_m), {}
         for tile, depths in useful_tiles(seen, target):
-            face = faces.of(tile, depths)
-            least_us[tile] = min([us for us, _ in face.floors()]) if face else math.inf
+            tile_shape = tile_shapes.of(tile, depths)
+            least_us[tile] = min([us for us, _ in tile_shape.floors()]) if tile_shape else math.inf
         ordered = sorted(least_us.items(), key=itemgetter(1))
-        found[seen.swapped] = SharedFloors(faces.kind, dict(ordered))
+        found[seen.swapped] = SharedFloors(tile_shapes.kind, dict(ordered))
     return found
 
 
-def _all_faces(problem: Problem, target: Target, most_m: int = 0) -> TensorFaces | Faces:
-    return (TensorFaces if target.has_tensor_memory else Faces)(problem, target, most_m)
+def _all_faces(problem: Problem, target: Target, most_m: int = 0) -> TensorTileShapes | TileShapes:
+    return (TensorTileShapes if target.has_tensor_memory else TileShapes)(problem, target, most_m)
 
 
-def _faces(problem: Problem, target: Target, shared: SharedFloors | None = None) -> Refined:
-    faces = _all_faces(problem, target)
+def _tile_shapes(problem: Problem, target: Target, shared: SharedFloors | None = None) -> Refined:
+    tile_shapes = _all_faces(problem, target)
     useful = dict(useful_tiles(problem, target))
-    known = shared.by_tile if shared and shared.kind.is_that_of(faces.kind) else {}
+    known = shared.by_tile if shared and shared.kind.is_that_of(tile_shapes.kind) else {}
     shapes = ((us, tile, useful[tile]) for tile, us in known.items() if tile in useful)
-    yield from _next_shape(faces, shapes)
+    yield from _next_shape(tile_shapes, shapes)
     for tile, depths in useful.items():
         if tile not in known:
-            yield from _floors(faces, tile, depths)
+            yield from _floors(tile_shapes, tile, depths)
 
 
-def _next_shape(faces: TensorFaces | Faces, shapes: Iterator[Shape]) -> Refined:
+def _next_shape(tile_shapes: TensorTileShapes | TileShapes, shapes: Iterator[Shape]) -> Refined:
     """The first of the shapes; the next one waits only when it is looked at."""
     for floor_us, *shape in shapes:
-        yield bound(floor_us), PLAIN, partial(_shape, faces, *shape, shapes)
+        yield bound(floor_us), PLAIN, partial(_shape, tile_shapes, *shape, shapes)
         return
 
 
 def _shape(
-    faces: TensorFaces | Faces,
+    tile_shapes: TensorTileShapes | TileShapes,
     tile: tuple[int, int],
     depths: tuple[int, ...],
     shapes: Iterator[Shape],
 ) -> Refined:
-    yield from _next_shape(faces, shapes)
-    yield from _floors(faces, tile, depths)
+    yield from _next_shape(tile_shapes, shapes)
+    yield from _floors(tile_shapes, tile, depths)
 
 
-def _floors(faces: TensorFaces | Faces, tile: tuple[int, int], depths: tuple[int, ...]) -> Refined:
-    face = faces.of(tile, depths)
-    if face is not None:
-        refine: Any = _tiles if isinstance(face, TensorFace) else _ways
-        for floor_us, some in face.floors():
-            yield bound(floor_us), some, partial(refine, face, some)
+def _floors(
+    tile_shapes: TensorTileShapes | TileShapes, tile: tuple[int, int], depths: tuple[int, ...]
+) -> Refined:
+    tile_shape = tile_shapes.of(tile, depths)
+    if tile_shape is not None:
+        refine: Any = _tiles if isinstance(tile_shape, TensorTileShape) else _ways
+        for floor_us, some in tile_shape.floors():
+            yield bound(floor_us), some, partial(refine, tile_shape, some)
 
 
-def _ways(face: Face, some: Schedule) -> Refined:
-    if some is ALONE and face.looks_closer():  # parts have epilogues of their own
-        yield bound(face.whole_floor_us()), some, partial(_ways, face, some)
+def _ways(tile_shape: TileShape, some: Schedule) -> Refined:
+    if some is ALONE and tile_shape.looks_closer():  # parts have epilogues of their own
+        yield bound(tile_shape.whole_floor_us()), some, partial(_ways, tile_shape, some)
         return
-    for least_us, way in face.ways(some):
-        yield bound(least_us), way, partial(_tiles, face, way)
+    for least_us, way in tile_shape.ways(some):
+        yield bound(least_us), way, partial(_tiles, tile_shape, way)
 
 
-def _tiles(face: TensorFace | Face, face_way: Schedule) -> Refined:
-    if not face.bounds:  # of its ways, whichever is refined first
-        face.bounds.extend([_bounds(face, depth) for depth in face.depths])
-    for bounds in face.bounds:
-        way = bounds.taken(face_way)
+def _tiles(tile_shape: TensorTileShape | TileShape, shape_way: Schedule) -> Refined:
+    if not tile_shape.bounds:  # of its ways, whichever is refined first
+        tile_shape.bounds.extend([_bounds(tile_shape, depth) for depth in tile_shape.depths])
+    for bounds in tile_shape.bounds:
+        way = bounds.taken(shape_way)
         if way is not None:
             yield bound(margin(way) * bounds.of_way(way)), way, partial(_sharings, bounds, way)
 
 
-def _bounds(face: TensorFace | Face, depth: int) -> Bounds:
-    return TileBounds(face, depth) if isinstance(face, Face) else TensorBounds(face, depth)
+def _bounds(tile_shape: TensorTileShape | TileShape, depth: int) -> Bounds:
+    return (
+        TileBounds(tile_shape, depth)
+        if isinstance(tile_shape, TileShape)
+        else TensorBounds(tile_shape, depth)
+    )
 
 
 def _sharings(bounds: Bounds, way: Schedule) -> Refined:

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from ....dialects.legality import RESERVED_BYTES
 from ....dialects.mma_units import WGMMA
 from ....dialects.target import Target
-from ..left_slots import may_reuse_slots
 from ..problem import Problem, Schedule
 from ..rules.rules import STAGING_RULES, keeps
 from ..rules.staging_rules import own_staging
 from ..schedule import HELD
+from ..slot_reuse import may_reuse_slots
 from ..vectors import with_vectors
 from ..waves import tile_rounds
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ....dialects.target import Target
 from ..problem import Problem, Schedule
 from .candidates import leaves
-from .kinds import Kind
+from .kind_cache import KindCache
 from .stagings import STAGES_MAX, least_stores
 
 Cycles = Callable[[Problem, Schedule, Target], float]
@@ -37,7 +37,7 @@ class Stores:
     """The ways to store tiles of one size, with the `cycles` that an estimate gives; problems of a
     `kind` share them."""
 
-    def __init__(self, problem: Problem, target: Target, cycles: Cycles, kind: Kind) -> None:
+    def __init__(self, problem: Problem, target: Target, cycles: Cycles, kind: KindCache) -> None:
         self._problem, self._target, self._cycles, self._kind = problem, target, cycles, kind
         self._known: dict[tuple[object, ...], list[Stored]] = {}
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from ....dialects.store_legality import staged_pair
 from ....dialects.target import Target
+from ..cached import cached_attribute
 from ..chips.chip_figures import figures, tensor_figures
 from ..estimates.costs import least_dram_bytes, part_cycles, vector_cycles
 from ..estimates.tensor_estimate import (
@@ -31,30 +32,29 @@ from ..estimates.tensor_estimate import (
     spans_of,
 )
 from ..estimates.tensor_steps import CHOSEN, Steps, steps_of
-from ..once import once
 from ..problem import Problem, Schedule
 from ..rules.rules import PART_K_TILES, TILE_RULES, accumulator_registers, keeps
 from ..rules.staging_rules import stored_by_tma
 from ..schedule import PLAIN
 from ..waves import resident_ctas
 from .candidates import PART_MARGIN, STAGES, boxes_of
-from .kinds import Kind
-from .least_parts import Sums, least_of_parts, most_at_once
+from .kind_cache import KindCache
+from .part_bounds import Sums, least_of_parts, most_at_once
 from .stagings import fitting_stages
 from .stores import LeastStore, Stored, Stores, least_of_stores
-from .tensor_least import Least
+from .tensor_cycle_bounds import Least
 
 NARROWEST = 16  # columns of a piece, see `STAGINGS`, or a whole tile
 WIDEST = (4, 2)  # along each axis, of the clusters of parts
 
 
-class TensorFaces:
+class TensorTileShapes:
     """The tile shapes of a problem."""
 
     def __init__(self, problem: Problem, target: Target, _: int = 0) -> None:
-        self.problem, self.target, self.kind = problem, target, Kind(problem, target)
+        self.problem, self.target, self.kind = problem, target, KindCache(problem, target)
 
-    @once
+    @cached_attribute
     def parted(self) -> bool:
         """Whether K may be split over the grid."""
         return (
@@ -62,12 +62,12 @@ class TensorFaces:
             and self.problem.parts_refusal(self.target) is None
         )
 
-    def of(self, tile: tuple[int, int], depths: Sequence[int]) -> TensorFace | None:
+    def of(self, tile: tuple[int, int], depths: Sequence[int]) -> TensorTileShape | None:
         """The shape of tiles with these rows and columns and several depths of K, in ascending
         order; None if tensor memory cannot hold the accumulators."""
         asked = *tile, depths[0]
         sides = self.kind.of("sides", asked, _sides_of, self.problem, asked, self.target)
-        return TensorFace(self, sides, depths) if sides else None
+        return TensorTileShape(self, sides, depths) if sides else None
 
 
 def _sides_of(
@@ -81,14 +81,14 @@ def _sides_of(
     return (one, one.but(cluster=(2, 1), pair=True)) if target.mma.pairs else (one,)
 
 
-class TensorFace:
+class TensorTileShape:
     """One tile shape of a problem, whatever K its tiles take per step.
 
     `sides` are such tiles of a single CTA and of a pair.
     """
 
     def __init__(
-        self, every: TensorFaces, sides: tuple[Schedule, ...], depths: Sequence[int]
+        self, every: TensorTileShapes, sides: tuple[Schedule, ...], depths: Sequence[int]
     ) -> None:
         self.problem, self.target, self._every = every.problem, every.target, every
         self.kind = every.kind
@@ -98,12 +98,12 @@ class TensorFace:
         self._stores: dict[tuple[bool, bool], list[LeastStore]] = {}
         self.bounds: list[Any] = []  # of the tiles of each depth, for a search to fill
 
-    @once
+    @cached_attribute
     def sums(self) -> Sums | None:
         """The cost of the partial sums of parts over the grid, if there may be any."""
         return Sums.of(self.problem, self.tile, self.target) if self._every.parted else None
 
-    @once
+    @cached_attribute
     def _read(self) -> float:
         """Cycles in which the sums of a part are read."""
         part = PLAIN.but(tile=self.tile.tile, split_grid=2)
@@ -194,27 +194,31 @@ class TensorBounds:
     A way with K as a whole has a single sharing: one CTA, or a pair.
     """
 
-    def __init__(self, face: TensorFace, depth: int) -> None:
-        self.problem, self.target, self._face = face.problem, face.target, face
-        self._chip, (m, n, _) = figures(face.target), face.tile.tile
-        self._tile = face.tile.but(tile=(m, n, depth))
+    def __init__(self, tile_shape: TensorTileShape, depth: int) -> None:
+        self.problem, self.target, self._tile_shape = (
+            tile_shape.problem,
+            tile_shape.target,
+            tile_shape,
+        )
+        self._chip, (m, n, _) = figures(tile_shape.target), tile_shape.tile.tile
+        self._tile = tile_shape.tile.but(tile=(m, n, depth))
         self._of_sharings: dict[tuple[tuple[int, int], bool, int], Least] = {}
-        self._stores = Stores(self.problem, self.target, epilogue_cycles, face.kind)
-        self.orders = face.orders
+        self._stores = Stores(self.problem, self.target, epilogue_cycles, tile_shape.kind)
+        self.orders = tile_shape.orders
 
-    @once
+    @cached_attribute
     def boxes(self) -> dict[bool, str]:
         """The box of the tile for a single CTA and for a pair."""
         return boxes_of(self.problem, self._tile.tile, self.target)
 
-    @once
+    @cached_attribute
     def is_legal(self) -> bool:
         """Whether the tile keeps the rules that depend on nothing else."""
         return keeps(TILE_RULES, self.problem, self._tile, self.target)
 
-    def taken(self, face_way: Schedule) -> Schedule | None:
+    def taken(self, shape_way: Schedule) -> Schedule | None:
         """The tile with K divided as a way of its shape says; None if the parts are too short."""
-        way = face_way.but(tile=self._tile.tile, swap=self._tile.swap)
+        way = shape_way.but(tile=self._tile.tile, swap=self._tile.swap)
         if way.split_grid > 1 and self.problem.k_tiles(way) < PART_K_TILES:
             return None
         return way.but(stages=fitting_stages(self.problem, way, self.target))
@@ -222,8 +226,8 @@ class TensorBounds:
     def of_way(self, way: Schedule) -> float:
         """The bound of schedules that divide K in this way, by a CTA or a pair."""
         if way.split_grid > 1:
-            sides = [side.but(tile=way.tile) for side in self._face.sides]
-            return min([self._face.of_parts(side) for side in sides])
+            sides = [side.but(tile=way.tile) for side in self._tile_shape.sides]
+            return min([self._tile_shape.of_parts(side) for side in sides])
         return self.of_sharing(way)
 
     def of_sharing(self, branch: Schedule) -> float:
@@ -241,7 +245,7 @@ class TensorBounds:
     def known_of(self, order: Schedule) -> tuple[Any, Moved]:
         """What the schedules of an order have in common, preceded by what makes orders
         incomparable: a tile that is claimed arrives no sooner than one that is known beforehand."""
-        return order.scheduler == "none", self._face.moved_us(order)
+        return order.scheduler == "none", self._tile_shape.moved_us(order)
 
     def estimated(self, order: Schedule, known: Moved) -> Iterator[tuple[float, Stored]]:
         """The estimated microseconds of each schedule of an order."""
@@ -257,7 +261,7 @@ class TensorBounds:
     def _least_of(self, branch: Schedule) -> Least:
         shared = branch.cluster, branch.pair, branch.split_grid
         if shared not in self._of_sharings:
-            stores = self._face.stores_of(branch)
+            stores = self._tile_shape.stores_of(branch)
             self._of_sharings[shared] = Least.of(self.problem, branch, self.target, stores)
         return self._of_sharings[shared]
 
@@ -306,17 +310,20 @@ def _least_epilogue_cycles(problem: Problem, schedule: Schedule, target: Target)
     if schedule.split_grid > 1:
         return read + part_cycles(problem, schedule, target)
     elements = m * n // problem.products
-    stored_bytes, beside_bytes = problem.row_bytes(elements), elements * sum(problem.beside)
+    stored_bytes, epilogue_operand_bytes = (
+        problem.row_bytes(elements),
+        elements * sum(problem.beside),
+    )
     least = math.inf  # threads store no columns of C
     if not problem.swapped:
         least = read + stored_bytes / chip.direct_store_rate
-        least += beside_bytes / chip.beside_rate if beside_bytes else 0
+        least += epilogue_operand_bytes / chip.beside_rate if epilogue_operand_bytes else 0
         least += vector_cycles(problem, schedule.but(staging=None), target)
     if stored_by_tma(problem, target) or (schedule.pair and staged_pair(m)):
         return least
     store = stored_bytes / chip.tma_store_rate
     staged = max(read, store) + min(read, store) * min(n, NARROWEST) / n
-    return min(least, staged + beside_bytes / chip.shared_rate)
+    return min(least, staged + epilogue_operand_bytes / chip.shared_rate)
 
 
 def _us(cycles: float, clock: float) -> float:

@@ -295,11 +295,11 @@ func.func @sm.leader_rank() {
   return
 }
 
-func.func @sm.left_ring() {
+func.func @sm.reused_ring() {
   %ahead_full = "sm.barriers"() {arrivals = 1 : i64, label = "ahead.full", offset = 98336 : i64, slots = 2 : i64} : () -> !sm.mbarriers<2 : i64>
   %slot_memory = "sm.slot_memory"() {offsets = [0], slots = 2 : i64} : () -> !pipe.slot<[!tile.smem<tensor<128x64xbf16>, "k", "128B">]>
   %slot_memory_0 = "sm.slot_memory"() {offsets = [0, 32768], slots = 2 : i64} : () -> !pipe.slot<[!tile.smem<tensor<128x64xbf16>, "k", "128B">, !tile.smem<tensor<128x64xbf16>, "k", "128B">]>
-  %left_ring = "sm.left_ring"(%ahead_full, %slot_memory, %slot_memory_0) : (!sm.mbarriers<2 : i64>, !pipe.slot<[!tile.smem<tensor<128x64xbf16>, "k", "128B">]>, !pipe.slot<[!tile.smem<tensor<128x64xbf16>, "k", "128B">, !tile.smem<tensor<128x64xbf16>, "k", "128B">]>) -> !pipe.ring<2 : i64, [!tile.smem<tensor<128x64xbf16>, "k", "128B">]>
+  %reused_ring = "sm.reused_ring"(%ahead_full, %slot_memory, %slot_memory_0) : (!sm.mbarriers<2 : i64>, !pipe.slot<[!tile.smem<tensor<128x64xbf16>, "k", "128B">]>, !pipe.slot<[!tile.smem<tensor<128x64xbf16>, "k", "128B">, !tile.smem<tensor<128x64xbf16>, "k", "128B">]>) -> !pipe.ring<2 : i64, [!tile.smem<tensor<128x64xbf16>, "k", "128B">]>
   return
 }
 

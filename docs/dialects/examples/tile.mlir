@@ -538,8 +538,8 @@ func.func @tile.read_ahead(%source: memref<512xf32, 1>, %i: index, %j: index) {
   return
 }
 
-func.func @tile.read_beside(%source: memref<512xf32, 1>, %row: i32, %column: i32, %inside: i1) {
-  %read_beside = "tile.read_beside"(%source, %row, %column, %inside) {axes = "n"} : (memref<512xf32, 1>, i32, i32, i1) -> vector<2xf32>
+func.func @tile.read_operand(%source: memref<512xf32, 1>, %row: i32, %column: i32, %inside: i1) {
+  %read_operand = "tile.read_operand"(%source, %row, %column, %inside) {axes = "n"} : (memref<512xf32, 1>, i32, i32, i1) -> vector<2xf32>
   return
 }
 
@@ -747,8 +747,8 @@ func.func @tile.transposed(%view: memref<200x64xbf16, 1>) {
   return
 }
 
-func.func @tile.turned_weight_mma(%acc: !tile.acc<tensor<128x128xf32>>, %a: !tile.smem<tensor<128x128xi8>, "k", "none">, %b: !tile.smem<tensor<128x128xbf16>, "k", "none">, %accumulate: i1, %j: index, %k: index, %scales: memref<4096x8xbf16, 1>) {
-  "tile.turned_weight_mma"(%acc, %a, %b, %accumulate, %j, %k, %scales) {b_type = "s8", group = 128 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0>} : (!tile.acc<tensor<128x128xf32>>, !tile.smem<tensor<128x128xi8>, "k", "none">, !tile.smem<tensor<128x128xbf16>, "k", "none">, i1, index, index, memref<4096x8xbf16, 1>) -> ()
+func.func @tile.exchanged_weight_mma(%acc: !tile.acc<tensor<128x128xf32>>, %a: !tile.smem<tensor<128x128xi8>, "k", "none">, %b: !tile.smem<tensor<128x128xbf16>, "k", "none">, %accumulate: i1, %j: index, %k: index, %scales: memref<4096x8xbf16, 1>) {
+  "tile.exchanged_weight_mma"(%acc, %a, %b, %accumulate, %j, %k, %scales) {b_type = "s8", group = 128 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 0>} : (!tile.acc<tensor<128x128xf32>>, !tile.smem<tensor<128x128xi8>, "k", "none">, !tile.smem<tensor<128x128xbf16>, "k", "none">, i1, index, index, memref<4096x8xbf16, 1>) -> ()
   return
 }
 

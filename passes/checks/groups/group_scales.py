@@ -92,8 +92,8 @@ def _first_of(op: GroupScalesOp, group: GroupOp, form: str) -> ir.Value | None:
     atoms = None if isinstance(op.first.owner, ir.Block) else op.first.owner.opview
     if not isinstance(atoms, GroupAtomsOp) or atoms.group != group.group:
         return None
-    told = atoms.offsets == group.offsets and atoms.extent == group.extent
-    return atoms.first if told else None
+    agrees = atoms.offsets == group.offsets and atoms.extent == group.extent
+    return atoms.first if agrees else None
 
 
 def _view_of(op: GroupScalesOp) -> Any:

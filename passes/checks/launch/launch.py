@@ -23,10 +23,10 @@ def check_source(kernel: KernelOp) -> None:
     attributes = attributes_of(kernel)
     if SOURCE_ATTRIBUTE not in attributes:
         return
-    told = attributes[SOURCE_ATTRIBUTE]
-    fields = {each.name: each.attr for each in told} if isinstance(told, ir.DictAttr) else {}
+    source = attributes[SOURCE_ATTRIBUTE]
+    fields = {each.name: each.attr for each in source} if isinstance(source, ir.DictAttr) else {}
     if sorted(fields) != sorted(FIELDS):
-        raise _source(kernel, f"must have the fields {', '.join(FIELDS)}, got {told}")
+        raise _source(kernel, f"must have the fields {', '.join(FIELDS)}, got {source}")
     count = fields["arguments"]
     if not isinstance(count, ir.IntegerAttr) or not 1 <= count.value <= ARGUMENTS_MAX:
         raise _source(kernel, f"arguments must be a number from 1 to {ARGUMENTS_MAX}, got {count}")
@@ -38,10 +38,10 @@ def check_source(kernel: KernelOp) -> None:
     if not all(0 <= each.value < count.value for each in numbers):
         rule = f"inputs must be numbers of the {count.value} arguments"
         raise _source(kernel, f"{rule}, got {fields['inputs']}")
-    turned = _items(fields["transposed"], ir.BoolAttr)
-    if len(turned) != inputs:
+    transposed = _items(fields["transposed"], ir.BoolAttr)
+    if len(transposed) != inputs:
         raise _source(kernel, f"transposed must be {inputs} flags, got {fields['transposed']}")
-    for number, (flag, view) in enumerate(zip(turned, views, strict=True)):
+    for number, (flag, view) in enumerate(zip(transposed, views, strict=True)):
         if flag.value and ir.MemRefType(view.type).rank < 2:
             rule = f"transposed must be false for input {number}, which is no matrix"
             raise _source(kernel, f"{rule}, got {fields['transposed']}")

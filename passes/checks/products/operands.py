@@ -17,7 +17,7 @@ from ....dialects.tile.boxes import MulticastBoxesOp
 from ....dialects.tile.duals import DUAL_MMAS
 from ....dialects.tile.sums import DualLaneMmaOp
 from ....dialects.tile_types import TensorMapType, dynamic_dims, integers_of
-from ...argument_layouts import any_extents, is_apart
+from ...argument_layouts import any_extents, is_non_overlapping
 from ...base import refused, require, target_of, walk
 from ...batches import (
     loaded_argument,
@@ -113,7 +113,9 @@ def _check_strides(kernel: KernelOp, name: str, type_: ir.MemRefType, is_operand
         strides, offset = [], 0
     shape = any_extents(type_.shape)
     ranks = (2, 3) if is_operand else (0, 1, 2, 3)
-    apart = is_apart(shape, strides) or (is_operand and is_apart(_turned(shape), _turned(strides)))
+    apart = is_non_overlapping(shape, strides) or (
+        is_operand and is_non_overlapping(_transposed(shape), _transposed(strides))
+    )
     fits = type_.rank in ranks and len(strides) == type_.rank and apart
     if offset or not fits or min(known, default=1) < 1:
         rule = f"views: {name} must have rows whose elements lie side by side, apart from others"
@@ -147,7 +149,7 @@ def _is_of_any_depth(kernel: KernelOp) -> bool:
     return all(map(is_of_any_depth, views)) and all(each[0] == 1 for each in steps)
 
 
-def _turned(dims: list[int]) -> list[int]:
+def _transposed(dims: list[int]) -> list[int]:
     """With the last two exchanged."""
     return [*dims[:-2], *dims[:-3:-1]]
 

@@ -47,6 +47,6 @@ def check_swapped(kernel: KernelOp) -> None:
         raise refused(store, f"{rule}, got neighbours of a row; drop {SWAPPED_ATTRIBUTE}")
 
 
-def is_turned_element(op: ElementOp) -> bool:
+def is_transposed_element(op: ElementOp) -> bool:
     """Whether a view as large as C has its rows for columns."""
     return transposed_of(op.source) is not None

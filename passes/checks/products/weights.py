@@ -17,7 +17,7 @@ from ....dialects.mlir import ir
 from ....dialects.mma_units import WARP
 from ....dialects.target import Target
 from ....dialects.tile import KernelOp
-from ....dialects.tile.weights import ZEROS, TurnedWeightMmaOp, scale_views
+from ....dialects.tile.weights import ZEROS, ExchangedWeightMmaOp, scale_views
 from ...base import refused, require
 from ...batches import argument_of
 from ...indices import linear_form, place_of
@@ -27,8 +27,8 @@ from ...weights import depth_of_kernel, has_groups, weight_names
 def check_weight_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     """Whether warps multiply fragments that their threads can widen."""
     bits, depth = DTYPES[op.b_type.value].bits, depth_of_kernel(kernel)
-    turned = isinstance(op, TurnedWeightMmaOp)
-    _check_mma(op, turned, depth, target)
+    transposed = isinstance(op, ExchangedWeightMmaOp)
+    _check_mma(op, transposed, depth, target)
     require(op, weight_legality.weight_type(target, op.b_type.value), "", "weights: ")
     _check_tiles(op, target)
     k, group = op.depth, op.group.value
@@ -37,17 +37,17 @@ def check_weight_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     require(op, broken and f"group {broken}", "", "weights: ")
     _check_views(kernel, op, depth)
     form = linear_form(op.j)
-    if form is None or not form.is_just(op.j) or place_of(op.j) != (0 if turned else 1):
+    if form is None or not form.is_just(op.j) or place_of(op.j) != (0 if transposed else 1):
         raise refused(
             op,
             "weights: j must be the N place of its tile, got another index; take the store's",
         )
 
 
-def _check_mma(op: Any, turned: bool, depth: int, target: Target) -> None:
+def _check_mma(op: Any, transposed: bool, depth: int, target: Target) -> None:
     """Whether the MMA takes weights where they are, and adds products of groups apart."""
     widening = target.widening_mma(has_groups(op.group.value, depth, op.scales is not None))
-    fits = target.mma == widening if turned else target.mma.issuer == WARP
+    fits = target.mma == widening if transposed else target.mma.issuer == WARP
     if not fits:
         rule = "weights: B must be those of mma.sync"
         rule += "" if widening is None else f", and A those of {widening.name}"

@@ -21,10 +21,10 @@ from ....dialects.verify import tile_of_c
 from ...base import refused, walk
 from ...batches import argument_of, map_definition, transposed_of, view_of_map
 from ...expand.reads import plain_reads
-from ...left_slots import agent_around, drain_before, place_in, steps_before
 from ...outputs import stored_together
+from ...reused_slots import agent_around, drain_before, place_in, steps_before
 from ...schedule.staged_operands import ends_in_pair, holds_sums
-from ...tensor_maps import map_type, turned_map, vector_map_type
+from ...tensor_maps import map_type, transposed_map, vector_map_type
 from ..products.operands import check_map
 
 
@@ -89,8 +89,8 @@ def _check_map(load: LoadAheadOp, view: Any) -> None:
     """Whether the map says what its view is."""
     smem = load.ring.type.tiles[0]
     if not load.is_vector:
-        turned = transposed_of(view) is not None
-        whole = map_type(view.type, smem, 2, lambda _: None) if turned else None
+        transposed = transposed_of(view) is not None
+        whole = map_type(view.type, smem, 2, lambda _: None) if transposed else None
         check_map(load, load.map, smem, whole)
         return
     wanted, got = vector_map_type(view.type, smem), load.map.type
@@ -106,7 +106,7 @@ def check_piece(op: Any) -> None:
         if got != wanted:
             raise refused(op, f"ahead: the tensor map of {view} must be {wanted}, got {got}")
         return
-    check_map(op, op.map, smem, turned_map(view, smem))
+    check_map(op, op.map, smem, transposed_map(view, smem))
 
 
 def _load_of(store: Any, element: StagedElementOp) -> LoadAheadOp:

@@ -22,9 +22,9 @@ OF_ELEMENT = frozenset({"axes"})
 
 def check_epilogue(store: Any, kernel: KernelOp, is_expanded: bool = False) -> None:
     """What a store computes on each element; where loops are written out, also of what is held."""
-    block, turned = store.epilogue.blocks[0], is_swapped(kernel)
+    block, transposed = store.epilogue.blocks[0], is_swapped(kernel)
     if is_expanded and isinstance(view_of(store).type, ir.MemRefType):
-        turned = transposed_of(view_of(store)) is not None  # sums of parts are stored as C lies
+        transposed = transposed_of(view_of(store)) is not None  # sums of parts are stored as C lies
     known = set(block.arguments)
     for op in block.operations:
         name = op.operation.name
@@ -34,7 +34,7 @@ def check_epilogue(store: Any, kernel: KernelOp, is_expanded: bool = False) -> N
                 "epilogue: must read views before expand-loops, got what is held; read a view",
             )
         if isinstance(op, ElementOp):
-            check_element(kernel, op, turned)
+            check_element(kernel, op, transposed)
         elif name not in SCALAR_OPS and not isinstance(op, YieldOp):
             rule = "must be an op on one element (docs/passes/normalize.md)"
             raise refused(op, f"epilogue: {rule}, got {name}; move it out")

@@ -11,7 +11,7 @@ from ....dialects.mlir import ir
 from ....dialects.ragged_maps import is_ragged
 from ....dialects.target import Target
 from ....dialects.tile import ElementOp, GatheredStoreOp, KernelOp, ReducedStoreOp, StagedStoreOp
-from ....dialects.tile.batches import turned_view
+from ....dialects.tile.batches import transposed_view
 from ....dialects.tile.groups import GroupOp
 from ....dialects.tile.outputs import StoreGroupsOp
 from ....dialects.tile.parts import ANY, ZERO
@@ -29,7 +29,7 @@ from ...outputs import SCALES as SCALES_OF_C
 from ...outputs import output_of, outputs_of
 from ...tensor_maps import byte_map, map_type
 from ..products.operands import check_index, check_map
-from ..products.swapped import is_turned_element
+from ..products.swapped import is_transposed_element
 
 QUANTIZING = (StoreQuantizedOp.OPERATION_NAME, StagedQuantizedOp.OPERATION_NAME)
 GROUPED = (StoreGroupsOp.OPERATION_NAME, *QUANTIZING)
@@ -78,12 +78,12 @@ def _check_parts(kernel: KernelOp, op: Any, target: Target) -> None:
 
 def _stored_matrix(kernel: KernelOp, op: Any) -> ir.MemRefType:
     """The matrix that it stores to, with rows as the sums have them."""
-    turned, to = is_turned(op), op.to if isinstance(op, StagedStoreOp) else op.view
-    if turned != is_swapped(kernel):
+    transposed, to = is_transposed(op), op.to if isinstance(op, StagedStoreOp) else op.view
+    if transposed != is_swapped(kernel):
         wanted = f"{SWAPPED_ATTRIBUTE} says whether rows of sums are columns of c"
         raise refused(op, f"views: {wanted}, got a store of the other kind; transpose its view")
     stored = view_of_map(to) if _is_by_tma(op) else to.type
-    stored = turned_view(stored) if _is_by_tma(op) and turned else stored
+    stored = transposed_view(stored) if _is_by_tma(op) and transposed else stored
     if stored.rank != 2:
         raise refused(op, f"views: must store to one matrix, got {stored}; take it by tile.matrix")
     return stored
@@ -92,7 +92,7 @@ def _stored_matrix(kernel: KernelOp, op: Any) -> ir.MemRefType:
 def _check_matrix(kernel: KernelOp, op: Any, stored: ir.MemRefType, target: Target) -> None:
     """It covers the matrix of c, from the tile's place on, through buffers of its own."""
     shape = list(ir.MemRefType(outputs_of(kernel)[0].type).shape)[-2:]
-    shape = shape[::-1] if is_turned(op) else shape
+    shape = shape[::-1] if is_transposed(op) else shape
     grouped = op.operation.name in GROUPED
     columns = getattr(op, "columns", None)
     if (columns.value if columns else stored.shape[1]) != shape[1]:
@@ -115,7 +115,7 @@ def _check_matrix(kernel: KernelOp, op: Any, stored: ir.MemRefType, target: Targ
         )
 
 
-def is_turned(op: Any) -> bool:
+def is_transposed(op: Any) -> bool:
     """Whether a store has the rows of C for its columns."""
     if isinstance(op, StagedStoreOp) and isinstance(op.to.type, TensorMapType):
         return op.staging.type.tiles[0].layout.major == "mn"
@@ -178,7 +178,7 @@ def _check_staging(op: StagedStoreOp, view: ir.MemRefType, target: Target) -> No
             rule = f"views: must store the {view.element_type} of c"
             raise refused(op, f"{rule}, got {op.element.value}; swap it")
     else:
-        whole = map_type(view, smem, 2, lambda _: None) if is_turned(op) else None
+        whole = map_type(view, smem, 2, lambda _: None) if is_transposed(op) else None
         check_map(op, op.to, smem, whole)
     if rows_of_group(op.to) is not None and not is_ragged(map_):
         rule = "views: a map that stores rows of a group must end with them"
@@ -189,7 +189,7 @@ def _check_staging(op: StagedStoreOp, view: ir.MemRefType, target: Target) -> No
         raise refused(
             op, f"views: staging must be rows of one chunk in the map's swizzle, got {smem}"
         )
-    contiguous = view.shape[0 if is_turned(op) else 1]
+    contiguous = view.shape[0 if is_transposed(op) else 1]
     row_bytes = contiguous * bits_of(view.element_type) // 8
     if row_bytes % target.tma_alignment_bytes:
         raise refused(
@@ -209,15 +209,15 @@ def _check_staging_by_threads(op: StagedStoreOp, view: ir.MemRefType, target: Ta
     require(op, broken, "store by threads without staging", "views: ")
 
 
-def check_element(kernel: KernelOp, op: ElementOp, turned: bool) -> None:
+def check_element(kernel: KernelOp, op: ElementOp, transposed: bool) -> None:
     """What an epilogue reads beside the sum: a view of the kernel, as large as C is along it.
 
-    `turned` says whether the rows of what is stored are columns of C.
+    `transposed` says whether the rows of what is stored are columns of C.
     """
     arguments, outputs = list(kernel.body.blocks[0].arguments), outputs_of(kernel)
     shape = list(ir.MemRefType(outputs[0].type).shape)[-2:]
-    shape = shape[::-1] if turned else shape
-    if is_turned_element(op) != (turned and op.axes.value == "mn"):
+    shape = shape[::-1] if transposed else shape
+    if is_transposed_element(op) != (transposed and op.axes.value == "mn"):
         wanted = f"{SWAPPED_ATTRIBUTE} says whether operands as large as c are transposed"
         raise refused(op, f"views: {wanted}, got a read of the other kind; transpose its view")
     wanted = {"": [], "m": shape[:1], "n": shape[1:], "mn": shape}.get(op.axes.value)

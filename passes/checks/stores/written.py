@@ -38,7 +38,7 @@ from ...expand.thread_sums import share_of
 from ...indices import place_of
 from ...outputs import outputs_of
 from ...places import PAIR, PAIR_EVERY, behind
-from ...tensor_maps import byte_map, turned_map
+from ...tensor_maps import byte_map, transposed_map
 from ..products.operands import check_map
 
 Taker = WriteRowOp | WritePartialOp | ApplyEpilogueOp
@@ -80,7 +80,7 @@ def _check_store(op: TmaStoreOp) -> None:
     """Whether a piece goes to the place of its tile, by a map that says what its view is."""
     view, smem = view_of_map(op.map), op.buffer.type
     packed = view.element_type != smem.element
-    check_map(op, op.map, smem, byte_map(view, smem) if packed else turned_map(view, smem))
+    check_map(op, op.map, smem, byte_map(view, smem) if packed else transposed_map(view, smem))
     for axis, index in zip("MN", (op.i, op.j), strict=True):
         if place_of(index) != "MN".index(axis):
             rule = f"tiles: must store to the {axis} place of its tile"

@@ -19,7 +19,7 @@ from ....dialects.pipe import TileOp
 from ....dialects.sm.types import matrix_fields
 from ....dialects.target import Target
 from ....dialects.tile.scales import ALL_MMAS
-from ....dialects.tile.weights import TurnedWeightMmaOp
+from ....dialects.tile.weights import ExchangedWeightMmaOp
 from ....dialects.tile_types import SmemType
 from ...base import defining_op
 from .rings import Rings
@@ -47,7 +47,7 @@ def describe_operand(rings: Rings, op: TileOp) -> None:
 
 def _by_descriptor(op: Any, tile: ir.Value) -> bool:
     """Whether an op reads a tile by an MMA; weights are read by threads, which widen them."""
-    widened = isinstance(op, TurnedWeightMmaOp) and op.a == tile
+    widened = isinstance(op, ExchangedWeightMmaOp) and op.a == tile
     return op.operation.name in MMA_NAMES and not widened
 
 

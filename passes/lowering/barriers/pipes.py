@@ -131,8 +131,8 @@ def _rows_of(load: Any) -> ir.Value:
     most, count = load.tile.type.layout.rows, ir.IntegerType.get_signless(32)
     if isinstance(load, EdgeMulticastOp):
         how = {"most": most, "unit": load.end.type.box[1], "parts": load.parts.value}
-        told = {name: attribute_of(number) for name, number in how.items()}
-        return EdgeBoxRowsOp(rows=load.count, count=count, **told).count
+        attributes = {name: attribute_of(number) for name, number in how.items()}
+        return EdgeBoxRowsOp(rows=load.count, count=count, **attributes).count
     if isinstance(load, EdgeLoadOp):
         return BoxRowsOp(rows=load.count, count=count, most=attribute_of(most)).count
     return box_rows(load)

@@ -54,7 +54,7 @@ def lower_copy_together(scope: Scope, op: CopyTogetherOp) -> None:
             pairs = zip(batch, loaded, strict=True)
             copy.store({number: words for (of, number), words in pairs if of is copy})
     for copy in copies:
-        copy.load_end_again()
+        copy.reload_end()
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +187,7 @@ class ShiftedCopy:
         inside = build.less(row, self.source.known_rows)
         return [arith.select(inside, word, build.constant(0)) for word in words]
 
-    def load_end_again(self) -> None:
+    def reload_end(self) -> None:
         """The thread of the last row stores what is beyond `limit` once more."""
         source = self.source
         if source.size_bytes % UNIT_BYTES == 0:

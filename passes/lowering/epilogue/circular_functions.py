@@ -35,8 +35,8 @@ def circular(name: str, value: ir.Value) -> ir.Value:
     """`math.sin` or `math.cos` of f32, of a vector or of one."""
     size, bits = math.absf(value), arith.bitcast(_integers(32, value), value)
     near = arith.cmpf(arith.CmpFPredicate.OLT, size, number(1, value))
-    turned, reduced = _reduced(bits, value)
-    quadrant = arith.select(near, _word(0, bits), turned)
+    transposed, reduced = _reduced(bits, value)
+    quadrant = arith.select(near, _word(0, bits), transposed)
     r = arith.select(near, size, reduced)
     square = arith.mulf(r, r)
     sine, cosine = arith.mulf(r, polynomial(square, SINE_OVER_R)), polynomial(square, COSINE)

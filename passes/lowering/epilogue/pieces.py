@@ -14,7 +14,7 @@ from ....dialects.mlir import ir
 from ....dialects.ragged_maps import plain_box
 from ....dialects.target import WARPGROUP_THREADS
 from ....dialects.tile import ElementOp
-from ....dialects.tile.ahead import HeldElementOp, ReadBesideOp, StagedElementOp
+from ....dialects.tile.ahead import HeldElementOp, ReadOperandOp, StagedElementOp
 from ....dialects.tile.pieces import (
     PAIR,
     ApplyEpilogueOp,
@@ -38,8 +38,8 @@ from ..registers.elements import (
     concatenated,
     held_elements,
     joined,
-    read_beside,
     read_elements,
+    read_operand,
     slices_of,
     widened,
 )
@@ -227,7 +227,7 @@ def alignment_bytes(op: ApplyEpilogueOp, view: ir.Value) -> int:
 
 PIECES = {
     ApplyEpilogueOp: lower_apply_epilogue,
-    ReadBesideOp: read_beside,
+    ReadOperandOp: read_operand,
     WriteUnitOp: lower_write_unit,
     WriteMatricesOp: lower_write_matrices,
     LoadMatricesOp: lower_load_matrices,

@@ -58,23 +58,23 @@ def describe_epilogues(kernel: KernelOp) -> dict[str, Any]:
     scales = walk(kernel, BlockScaleOp)
     views = views[: len(views) - bool(scales)]
     first, *others = [next(op for op in found if output_of(op) == view) for view in views]
-    told = {"epilogue": _epilogue(kernel, first)}
+    described = {"epilogue": _epilogue(kernel, first)}
     if scales:
         block, rounding = scales[0].block.value, scales[0].rounding.value
-        told["quantized"] = {"scales": SCALES, "block": block, "rounding": rounding}
+        described["quantized"] = {"scales": SCALES, "block": block, "rounding": rounding}
     if not others:
-        return told
+        return described
     names = output_names(len(views))[1:]
     pairs = zip(names, others, strict=True)
-    return told | {"outputs": [_output(kernel, name, store) for name, store in pairs]}
+    return described | {"outputs": [_output(kernel, name, store) for name, store in pairs]}
 
 
 def _output(kernel: KernelOp, name: str, store: Any) -> dict[str, Any]:
-    told = {"tensor": name, "epilogue": _epilogue(kernel, store)}
+    described = {"tensor": name, "epilogue": _epilogue(kernel, store)}
     for op in walk(kernel, WriteGroupOp):
         if argument_of(op.view) == output_of(store):
-            return told | {"reduce": {"kind": op.reduce.value, "group": op.group.value}}
-    return told
+            return described | {"reduce": {"kind": op.reduce.value, "group": op.group.value}}
+    return described
 
 
 def _epilogue(kernel: KernelOp, store: Any) -> dict[str, Any]:
@@ -102,8 +102,8 @@ def _epilogue(kernel: KernelOp, store: Any) -> dict[str, Any]:
 
 def _axes(op: ElementOp, swapped: bool) -> list[str]:
     """What the argument of a source is indexed by: a stack also by its matrix, "b"."""
-    turned = transposed_of(op.source)
-    source = op.source if turned is None else turned.view
+    transposed = transposed_of(op.source)
+    source = op.source if transposed is None else transposed.view
     axes = EXCHANGED[op.axes.value] if swapped else op.axes.value
     return [*(["b"] if matrix_of(source) else []), *axes]
 

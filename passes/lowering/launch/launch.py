@@ -189,16 +189,16 @@ def _source(kernel: KernelOp) -> dict[str, Any]:
     if SOURCE_ATTRIBUTE not in attributes:
         inputs = list(range(len(kernel.arg_names) - len(outputs_of(kernel))))
         return {"arguments": len(inputs), "inputs": inputs, "transposed": [False for _ in inputs]}
-    told = ir.DictAttr(attributes[SOURCE_ATTRIBUTE])
+    described = ir.DictAttr(attributes[SOURCE_ATTRIBUTE])
     return {
-        "arguments": ir.IntegerAttr(told["arguments"]).value,
-        "inputs": integers_of(ir.ArrayAttr(told["inputs"])),
-        "transposed": [ir.BoolAttr(flag).value for flag in ir.ArrayAttr(told["transposed"])],
+        "arguments": ir.IntegerAttr(described["arguments"]).value,
+        "inputs": integers_of(ir.ArrayAttr(described["inputs"])),
+        "transposed": [ir.BoolAttr(flag).value for flag in ir.ArrayAttr(described["transposed"])],
     }
 
 
 def _tensor(
-    kernel: KernelOp, view: ir.Value, told: tuple[str, str], mma: str | None
+    kernel: KernelOp, view: ir.Value, described: tuple[str, str], mma: str | None
 ) -> dict[str, Any]:
     """A view, its name and its role; `mma` is what multiplies it, None where nothing does."""
     type_ = ir.MemRefType(view.type)
@@ -206,8 +206,8 @@ def _tensor(
     dtype = operand_dtype(element, mma) if mma else stored_dtype(element)
     dtype = dtype or scaled_dtype(element)
     return {
-        "name": told[0],
-        "role": told[1],
+        "name": described[0],
+        "role": described[1],
         "dtype": _name(dtype),
         "shape": shape_of(kernel, view, type_),
         "strides": strides_of(type_),

@@ -140,8 +140,8 @@ def _tell_lowered(module: ir.Module) -> None:
 
 def _gpu_module(target: Target) -> ir.Block:
     chip = ir.Attribute.parse(f'#nvvm.target<chip = "{target.chip}">')
-    told = {"sym_name": ir.StringAttr.get("kernels"), "targets": ir.ArrayAttr.get([chip])}
-    made = ir.Operation.create(GPU_MODULE, attributes=told, regions=1)
+    attributes = {"sym_name": ir.StringAttr.get("kernels"), "targets": ir.ArrayAttr.get([chip])}
+    made = ir.Operation.create(GPU_MODULE, attributes=attributes, regions=1)
     return made.regions[0].blocks.append()
 
 

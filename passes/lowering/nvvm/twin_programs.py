@@ -135,7 +135,7 @@ class Twins:
         for mine, theirs in zip(*made, strict=True):
             _require(mine.type == theirs.type)
             self.mapping[theirs] = mine
-        _require(_told(one) == _told(other))
+        _require(_attributes_of(one) == _attributes_of(other))
         self.pairs.append((one, other))
         if not len(one.regions):
             return
@@ -220,7 +220,7 @@ class Twins:
         one, other = op_of(a), op_of(b)
         if one is None or other is None or one.name != other.name:
             return False
-        if a.type != b.type or _told(one) != _told(other):
+        if a.type != b.type or _attributes_of(one) != _attributes_of(other):
             return False
         if one.name == SLOT:
             _require(one not in self._slots and self._is_of_the_second(b))
@@ -306,7 +306,7 @@ def _word_of(op: ir.Operation) -> ir.Value | None:
     return slot if isinstance(held, ir.IntegerType) else None
 
 
-def _told(op: ir.Operation) -> dict[str, ir.Attribute]:
+def _attributes_of(op: ir.Operation) -> dict[str, ir.Attribute]:
     """An op's attributes, but for the number of the barrier that its role meets at."""
     attributes = op.attributes
     if not len(attributes):

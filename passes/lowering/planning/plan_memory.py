@@ -37,7 +37,7 @@ from ....dialects.sm.ring_memory import (
     MEMORY_OPS,
     AheadRingOp,
     CopyRingOp,
-    LeftRingOp,
+    ReusedRingOp,
     RingOp,
     StagingOp,
     TurnsOp,
@@ -47,7 +47,6 @@ from ....dialects.tile import AccumulatorOp, CopyOp, KernelOp, LoadOp
 from ....dialects.tile.sums import AddLanesOp
 from ....dialects.tile_types import integer, integers
 from ...base import PassLog, defining_op, refused, target_of, the_kernel, walk
-from ...left_slots import drain_of
 from ...plan import (
     MMA_DONE,
     PRODUCTS_DONE,
@@ -58,6 +57,7 @@ from ...plan import (
     ScalesPlan,
     make_plan,
 )
+from ...reused_slots import drain_of
 from ...ring_fills import is_self_filled
 from ...team import team_op
 from .memory_table import summary_of
@@ -189,7 +189,7 @@ def _ring(
         drain = drain_of(ring)
         if drain is not None:
             within = defining_op(drain.ring).memory
-            return LeftRingOp(full=full, memory=memory, within=within, ring=ring.type).ring
+            return ReusedRingOp(full=full, memory=memory, within=within, ring=ring.type).ring
         return AheadRingOp(full=full, memory=memory, ring=ring.type).ring
     if is_self_filled(ring, target):
         return CopyRingOp(memory=memory, ring=ring.type).ring

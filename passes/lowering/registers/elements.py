@@ -8,7 +8,7 @@ from typing import Any
 from ....dialects import llvm
 from ....dialects.mlir import arith, ir, scf, vector
 from ....dialects.tile import ElementOp
-from ....dialects.tile.ahead import HeldElementOp, ReadBesideOp
+from ....dialects.tile.ahead import HeldElementOp, ReadOperandOp
 from ....dialects.tile.duals import JoinOp
 from ....dialects.tile_types import element_bytes
 from ....dialects.verify import products_of
@@ -85,7 +85,7 @@ def read_elements(
     column: ir.Value,
     width: int,
     inside: ir.Value | None,
-    op: ElementOp | ReadBesideOp,
+    op: ElementOp | ReadOperandOp,
 ) -> ir.Value:
     """`width` elements of another operand, at the place that is being stored.
 
@@ -110,7 +110,7 @@ def read_elements(
     return llvm.load(type_, element_pointer(view, _safe(offset, inside)), alignment=alignment)
 
 
-def read_beside(_: Scope, op: ReadBesideOp) -> ir.Value:
+def read_operand(_: Scope, op: ReadOperandOp) -> ir.Value:
     """One load."""
     (width,) = op.values.type.shape if isinstance(op.values.type, ir.VectorType) else (1,)
     made = read_elements(op.row, op.column, width, op.inside, op)
@@ -151,7 +151,7 @@ def _read_inside(
     return branch.results[0]
 
 
-def _alignment(op: ElementOp | ReadBesideOp, width: int) -> int:
+def _alignment(op: ElementOp | ReadOperandOp, width: int) -> int:
     """Bytes of which the place of `width` elements of a row is a multiple, in every row."""
     view, item = op.source, element_bytes(op.source.type.element_type)
     pitch = row_pitch(view) if op.axes.value == "mn" else 0

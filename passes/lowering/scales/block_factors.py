@@ -17,7 +17,7 @@ from typing import Any
 
 from ....dialects import llvm
 from ....dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS
-from ....dialects.held_registers import holds_scales, of_sums, scales_apart
+from ....dialects.held_registers import holds_scales, of_sums, scales_one_by_one
 from ....dialects.mlir import arith, ir, scf
 from ....dialects.tile import AccumulatorOp
 from ....dialects.tile.blockwise import BLOCKWISE_MMAS, BlockwiseMmaOp, BlockwisePairMmaOp
@@ -25,7 +25,7 @@ from ....dialects.tile_types import SmemType, integers_of
 from ... import build
 from ...base import is_swapped
 from ...clone import constant_of
-from ...places import ATOM_M, COLUMNS, ROWS_APART, behind, column_in, held_row, row_in
+from ...places import ATOM_M, COLUMNS, ROW_DISTANCE, behind, column_in, held_row, row_in
 from ...team import Team
 from ..registers.register_accumulator import stack_slots
 from ..scope.scope import Scope, lowered_parts
@@ -78,7 +78,7 @@ class Factors:
         late = asks_late(scope, op)
         if not late:
             _ask_for_next(asking)
-        ahead, apart = reads_ahead(scope, op), multiplies_apart(scope, op)
+        ahead, apart = reads_ahead(scope, op), multiplies_one_by_one(scope, op)
         return Factors(sides, starts, ahead, known, asking, late, apart)
 
     @property
@@ -173,10 +173,10 @@ def reads_ahead(scope: Scope, op: BlockwiseMmaOp | BlockwisePairMmaOp) -> bool:
     return isinstance(columns, Scales) or holds_scales(m, n, _warpgroups(scope, op.acc), held)
 
 
-def multiplies_apart(scope: Scope, op: BlockwiseMmaOp | BlockwisePairMmaOp) -> bool:
+def multiplies_one_by_one(scope: Scope, op: BlockwiseMmaOp | BlockwisePairMmaOp) -> bool:
     """Whether a product is multiplied by the scales of rows and then of columns, not by factors."""
     columns, (m, n) = scales_of(scope, op)[1], op.acc.type.shape
-    return isinstance(columns, Vector) and scales_apart(m, n, _warpgroups(scope, op.acc))
+    return isinstance(columns, Vector) and scales_one_by_one(m, n, _warpgroups(scope, op.acc))
 
 
 def asks_late(scope: Scope, op: BlockwiseMmaOp | BlockwisePairMmaOp) -> bool:
@@ -225,7 +225,7 @@ def scales_of(
 ) -> tuple[Scales | Vector, Scales | Vector]:
     """Those of rows and of columns, of a thread: two rows of each atom, pairs of each 8 columns."""
     (m, n), rows = op.acc.type.shape, _atoms(scope, op.acc) * ATOM_M
-    lines = tuple(at + row for at in range(0, rows, ATOM_M) for row in (0, ROWS_APART))
+    lines = tuple(at + row for at in range(0, rows, ATOM_M) for row in (0, ROW_DISTANCE))
     columns, is_split = tuple(range(0, n, GROUP)), integers_of(scope.kernel.cluster)[2] > 1
     blocks = _blocks(scope, op)
 

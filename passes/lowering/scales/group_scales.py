@@ -24,10 +24,10 @@ from ....dialects import llvm
 from ....dialects.mlir import arith, ir
 from ....dialects.target import WARP_THREADS, WARPGROUP_WARPS
 from ....dialects.tile import AccumulatorOp
-from ....dialects.tile.weights import TurnedWeightMmaOp, WeightMmaOp
+from ....dialects.tile.weights import ExchangedWeightMmaOp, WeightMmaOp
 from ....dialects.tile_types import element_bytes, integers_of
 from ... import build
-from ...places import ATOM_M, COLUMNS, ROWS_APART, behind, column_in, held_row, row_in
+from ...places import ATOM_M, COLUMNS, ROW_DISTANCE, behind, column_in, held_row, row_in
 from ...team import Team
 from ...warp_grids import warp_tile
 from ...weights import segment
@@ -88,8 +88,8 @@ def hold_scales(scope: Scope, op: AccumulatorOp) -> list[ir.Value]:
 
 def awaits_sums(op: WeightMmaOp) -> bool:
     """Whether scales are of all of K, and MMAs add to the sums that they multiply at last."""
-    turned = isinstance(op, TurnedWeightMmaOp) and op.scales is not None
-    return turned and op.group.value == _extent(op)
+    transposed = isinstance(op, ExchangedWeightMmaOp) and op.scales is not None
+    return transposed and op.group.value == _extent(op)
 
 
 def scaled_rows(scope: Scope, acc: ir.Value, atom: int, values: list[ir.Value]) -> list[ir.Value]:
@@ -101,7 +101,7 @@ def scaled_rows(scope: Scope, acc: ir.Value, atom: int, values: list[ir.Value]) 
     scales = list(zip(_slots(acc, len(types)), types, strict=True))[2 * atom : 2 * atom + 2]
     rows = [_single(llvm.load(type_, slot)) for slot, type_ in scales]
     return [
-        arith.mulf(value, rows[behind(number)[0] // ROWS_APART])
+        arith.mulf(value, rows[behind(number)[0] // ROW_DISTANCE])
         for number, value in enumerate(values)
     ]
 
@@ -117,9 +117,9 @@ class Lines(NamedTuple):
     def of(scope: Scope, op: WeightMmaOp) -> Lines:
         """By the fragments of the target's MMA."""
         type_ = op.acc.type
-        if isinstance(op, TurnedWeightMmaOp):
+        if isinstance(op, ExchangedWeightMmaOp):
             rows = range(0, type_.shape[0] // scope.warpgroups(type_), ATOM_M)
-            lines = tuple(first + row for first in rows for row in (0, ROWS_APART))
+            lines = tuple(first + row for first in rows for row in (0, ROW_DISTANCE))
             return Lines(lines, (0,) if scope.target.adds_from_tensor_memory else lines)
         columns = range(0, warp_tile(scope.kernel, type_, scope.target).n, ATOM_N)
         return Lines(tuple(first + at for first in columns for at in range(PAIR)), tuple(columns))
@@ -129,7 +129,7 @@ def _first_lines(scope: Scope, op: WeightMmaOp) -> tuple[ir.Value, ir.Value]:
     """The first row of scales of a lane's sums, and of its weights."""
     team, type_ = Team.of(op), op.acc.type
     m, n = type_.shape
-    if isinstance(op, TurnedWeightMmaOp):
+    if isinstance(op, ExchangedWeightMmaOp):
         start, rows = build.as_i32(op.j) * m, m // scope.warpgroups(type_)
         by_lanes = scope.target.adds_from_tensor_memory
         first = start + held_row(team.thread, m, rows, by_lanes)

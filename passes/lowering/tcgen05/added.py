@@ -33,8 +33,8 @@ from ...clone import constant_of
 from ...places import COLUMNS, behind
 from ...plan import ready_of
 from ...team import Team, team_op
+from ..registers.carried_products import is_carried, mma_of
 from ..registers.elements import slice_of
-from ..registers.left_products import is_left, mma_of
 from ..registers.register_accumulator import joined_parts, parts, struct_of_type
 from ..registers.tensor_memory import LANE, lanes_of, read_matrices
 from ..scales.held_factors import HeldFactors, factors_of_step
@@ -60,7 +60,7 @@ class Held(NamedTuple):
         return Held(sums, begun, scales)
 
 
-def hold_sums_apart(scope: Scope, op: AccumulatorOp) -> ir.Value:
+def hold_separate_sums(scope: Scope, op: AccumulatorOp) -> ir.Value:
     """Stack slots at the start of the kernel; no product was begun."""
     with ir.InsertionPoint.after(team_op(scope.kernel)):
         one, struct = build.constant(1), struct_of_type(op.acc.type)
@@ -80,7 +80,7 @@ def lower_added_mma(scope: Scope, op: MmaOp) -> None:
 
 def add_products(scope: Scope, op: MmaOp, begin: Callable[[Scope, MmaOp, Held], ir.Value]) -> None:
     """The same of a product that `begin` begins, which gives its number."""
-    held, at_once = Held.of(op.acc), not is_left(op)
+    held, at_once = Held.of(op.acc), not is_carried(op)
     scales = factors_of_step(scope, op) if isinstance(op, BLOCKWISE_MMAS) else []
     number = begin(scope, op, held)
     adds = constant_of(op.accumulate)
@@ -99,7 +99,7 @@ def add_products(scope: Scope, op: MmaOp, begin: Callable[[Scope, MmaOp, Held], 
 
 def finish_added(scope: Scope, op: FinishSumsOp) -> None:
     """The product of the last step."""
-    if is_left(mma_of(op.acc)):
+    if is_carried(mma_of(op.acc)):
         _add(scope, op.acc, llvm.load(build.i32(), Held.of(op.acc).begun) + (-1))
 
 

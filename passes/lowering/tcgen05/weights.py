@@ -1,4 +1,4 @@
-"""`tile.turned_weight_mma` as tcgen05.mma: threads convert weights into tensor memory.
+"""`tile.exchanged_weight_mma` as tcgen05.mma: threads convert weights into tensor memory.
 
     llvm.load                  up to 16 bytes of weights of this thread's row, as they lie
     sm.tmem_store              the same as words of two floats, in neighbouring columns of its lane
@@ -33,16 +33,16 @@ from ....dialects.sm.memory import WeightColumnsOp
 from ....dialects.target import WARP_THREADS, WARPGROUP_THREADS, WARPGROUP_WARPS
 from ....dialects.tile import AccumulatorOp
 from ....dialects.tile.sums import FinishSumsOp
-from ....dialects.tile.weights import TurnedWeightMmaOp
+from ....dialects.tile.weights import ExchangedWeightMmaOp
 from ... import build
 from ...base import refused, walk
 from ...mma_uses import is_synchronous
-from ...places import ROWS_APART
+from ...places import ROW_DISTANCE
 from ...team import Team, team_op
 from ...weights import MMA_K, part_of, product_slots
 from ..operands.mma_operands import operand_descriptor
 from ..operands.units import unit_offset
-from ..registers.left_products import is_left, mma_of
+from ..registers.carried_products import is_carried, mma_of
 from ..registers.register_accumulator import joined_parts, struct_of_type
 from ..registers.tensor_memory import lanes_of
 from ..registers.widened_words import widened_word
@@ -55,7 +55,7 @@ from .added import (
     await_product,
     begin_product,
     finish_added,
-    hold_sums_apart,
+    hold_separate_sums,
     products_of,
     read_product,
 )
@@ -67,7 +67,7 @@ ROWS = 2  # of the sums of a thread
 def hold_widened_sums(scope: Scope, op: AccumulatorOp) -> ir.Value:
     """As other sums whose products are in tensor memory; then scales of the last product, and
     after all those that were asked for."""
-    slots = lowered_parts(hold_sums_apart(scope, op))
+    slots = lowered_parts(hold_separate_sums(scope, op))
     with ir.InsertionPoint.after(team_op(scope.kernel)):
         one, f32 = build.constant(1), ir.F32Type.get()
         slots += [llvm.alloca(build.pointer(), one, f32) for _ in range(ROWS)]
@@ -75,7 +75,7 @@ def hold_widened_sums(scope: Scope, op: AccumulatorOp) -> ir.Value:
     return lowered_as(slots, op.acc.type)
 
 
-def lower_weight_tcgen05(scope: Scope, op: TurnedWeightMmaOp) -> None:
+def lower_weight_tcgen05(scope: Scope, op: ExchangedWeightMmaOp) -> None:
     """MMAs add to the sums in tensor memory, which `tile.finish_sums` reads."""
     if not any(isinstance(use.owner.opview, FinishSumsOp) for use in op.acc.uses):
         rule = "finish: sums in tensor memory must end with tile.finish_sums"
@@ -90,9 +90,9 @@ def lower_weight_tcgen05(scope: Scope, op: TurnedWeightMmaOp) -> None:
         await_product(scope, number)
 
 
-def lower_grouped_weight_tcgen05(scope: Scope, op: TurnedWeightMmaOp) -> None:
+def lower_grouped_weight_tcgen05(scope: Scope, op: ExchangedWeightMmaOp) -> None:
     """Begin the product of each group of this step, and add the one before."""
-    held, at_once = Held.of(op.acc), not is_left(op)
+    held, at_once = Held.of(op.acc), not is_carried(op)
     scales, part = GroupScales.of(scope, op), part_of(scope.kernel, op)
     never = build.constant(0, build.i1())
     for group in range(op.depth // part):
@@ -110,13 +110,13 @@ def lower_grouped_weight_tcgen05(scope: Scope, op: TurnedWeightMmaOp) -> None:
 def finish_widened(scope: Scope, op: FinishSumsOp) -> None:
     """The product of the last group, or that of all MMAs."""
     mma = mma_of(op.acc)
-    if not isinstance(mma, TurnedWeightMmaOp):
+    if not isinstance(mma, ExchangedWeightMmaOp):
         finish_added(scope, op)
         return
     held = Held.of(op.acc)
     number: ir.Value = llvm.load(build.i32(), held.begun) + (-1)
     if product_slots(scope.kernel) > 1:
-        if is_left(mma):
+        if is_carried(mma):
             _add(scope, op.acc, number)
         return
     await_product(scope, number)
@@ -126,7 +126,7 @@ def finish_widened(scope: Scope, op: FinishSumsOp) -> None:
 
 def _begin(
     scope: Scope,
-    op: TurnedWeightMmaOp,
+    op: ExchangedWeightMmaOp,
     held: Held,
     ks: range,
     zeros: list[ir.Value] | None,
@@ -154,7 +154,7 @@ def _begin(
     return begin_product(scope, op, held, issue)
 
 
-def _fields(op: TurnedWeightMmaOp) -> dict[str, Any]:
+def _fields(op: ExchangedWeightMmaOp) -> dict[str, Any]:
     m, n = op.acc.type.shape
     wide, major = _wide(op), op.b.type.layout.major
     types = {"a_type": wide, "b_type": wide, "d_type": "f32"}
@@ -166,7 +166,7 @@ class _Rows:
     """What a thread widens of `count` elements of K of a tile, from `first` on: one of two halves
     of its row."""
 
-    op: TurnedWeightMmaOp
+    op: ExchangedWeightMmaOp
     row: ir.Value
     half: ir.Value
     warp: ir.Value
@@ -174,7 +174,7 @@ class _Rows:
     count: int
 
     @staticmethod
-    def of(scope: Scope, op: TurnedWeightMmaOp, ks: range) -> _Rows:
+    def of(scope: Scope, op: ExchangedWeightMmaOp, ks: range) -> _Rows:
         team, m = Team.of(op), op.acc.type.shape[0]
         warp = team.thread // WARP_THREADS % WARPGROUP_WARPS
         whole = scope.warpgroups(op.acc.type) == HALVES
@@ -226,7 +226,7 @@ class _Rows:
         return vector.FromElementsOp(type_, words).result
 
 
-def _wide(op: TurnedWeightMmaOp) -> str:
+def _wide(op: ExchangedWeightMmaOp) -> str:
     """The type that weights are widened to."""
     wide = operand_dtype(str(op.b.type.element))
     assert wide is not None  # check_weights has asked
@@ -238,12 +238,12 @@ def _columns(scope: Scope) -> WeightColumnsOp:
     return columns
 
 
-def _begin_anew(op: TurnedWeightMmaOp, held: Held) -> None:
+def _begin_anew(op: ExchangedWeightMmaOp, held: Held) -> None:
     with build.when(begins(op)):
         llvm.store(llvm.zero(struct_of_type(op.acc.type)), held.sums)
 
 
-def _add_before(scope: Scope, op: TurnedWeightMmaOp, number: ir.Value, first: bool) -> None:
+def _add_before(scope: Scope, op: ExchangedWeightMmaOp, number: ir.Value, first: bool) -> None:
     """The product before, which the first group of a step has where sums do not begin."""
     if first and not follows(op):
         with build.when(op.accumulate):
@@ -258,7 +258,7 @@ def _add(scope: Scope, acc: ir.Value, number: ir.Value) -> None:
     rows = [llvm.load(ir.F32Type.get(), slot) for slot in _kept(acc)]
 
     def factor(row: int, _: int) -> ir.Value:
-        return rows[row // ROWS_APART]
+        return rows[row // ROW_DISTANCE]
 
     add_product(scope, acc, number % PRODUCT_SLOTS, factor)
 
@@ -267,6 +267,6 @@ def _kept(acc: ir.Value) -> list[ir.Value]:
     return Held.of(acc).scales[:ROWS]
 
 
-def _keep(op: TurnedWeightMmaOp, factors: list[ir.Value]) -> None:
+def _keep(op: ExchangedWeightMmaOp, factors: list[ir.Value]) -> None:
     for slot, value in zip(_kept(op.acc), factors, strict=True):
         llvm.store(value, slot)

@@ -244,11 +244,11 @@ def lower_group_rows(_: Scope, op: GroupRowsOp) -> ir.Value:
     return _of_group(parts, op.part.type)
 
 
-def turned_rows(view: ir.Value[ir.MemRefType], turned: ir.Type) -> ir.Value:
+def transposed_rows(view: ir.Value[ir.MemRefType], transposed: ir.Type) -> ir.Value:
     """Rows of a group as columns of a turned view, which begins with the first of them itself."""
     *_, first, count = lowered_parts(view)
     pointer = element_pointer(view, build.widen(first) * row_pitch(view))
-    return _of_group([pointer, build.constant(0), count], turned)
+    return _of_group([pointer, build.constant(0), count], transposed)
 
 
 def _of_group(parts: Values, type_: ir.Type) -> ir.Value:

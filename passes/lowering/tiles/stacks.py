@@ -18,7 +18,7 @@ from ....dialects.tile_types import DYNAMIC, TensorMapType, integer, is_padded
 from ... import build
 from ...batches import STEP_ATTRIBUTE, step_of, steps_of
 from ..scope.scope import Scope, element_pointer, lowered, lowered_as, lowered_parts
-from .groups import is_of_group, turned_rows
+from .groups import is_of_group, transposed_rows
 
 
 def lower_batch(_: Scope, op: BatchOp) -> list[ir.Value]:
@@ -67,8 +67,8 @@ def lower_matrix(scope: Scope, op: MatrixOp) -> ir.Value:
 def lower_transposed(_: Scope, op: TransposedOp) -> ir.Value:
     """The same address, but for rows of a group; the type says how far apart elements are."""
     if is_of_group(op.view):
-        return turned_rows(op.view, op.turned.type)
-    return lowered_as(lowered_parts(op.view), op.turned.type)
+        return transposed_rows(op.view, op.transposed.type)
+    return lowered_as(lowered_parts(op.view), op.transposed.type)
 
 
 def lower_stack_tiles(_: Scope, op: StackTilesOp) -> ir.Value:

@@ -101,7 +101,7 @@ def _started(scope: Scope, op: MmaOp, atom: int, turns: Turns | None) -> ir.Valu
     if turns is not None:
         turns.wait()
     empty, zero = llvm.undef(struct_of_type(op.acc.type)), build.constant(0, build.i1())
-    (made,) = multiply(scope, op, [empty], zero, atom, last_apart=turns is not None)
+    (made,) = multiply(scope, op, [empty], zero, atom, separate_last=turns is not None)
     return made
 
 

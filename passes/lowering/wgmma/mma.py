@@ -92,13 +92,13 @@ def multiply(
     begin: Sequence[ir.Value],
     accumulate: ir.Value,
     first: int = 0,
-    last_apart: bool = False,
+    separate_last: bool = False,
     depth: int | None = None,
     columns: int | None = None,
 ) -> list[ir.Value]:
     """One group: atoms of this warpgroup's rows, from the `first` on; the first K step honours
-    `accumulate`. With `last_apart` the last of several K steps is a group of its own. Of K they are
-    of the first `depth` elements, by default of all.
+    `accumulate`. With `separate_last` the last of several K steps is a group of its own. Of K they
+    are of the first `depth` elements, by default of all.
 
     Gives the registers of the atoms, which begin as `begin`.
     """
@@ -111,7 +111,7 @@ def multiply(
     atoms = list(begin)
     for k in range(0, depth or a.k, fields["k"]):
         accumulate = accumulate if k == 0 else build.true()
-        if last_apart and k and k + fields["k"] == a.k:
+        if separate_last and k and k + fields["k"] == a.k:
             sm.WgmmaCommitOp.of()
         for atom, sums in enumerate(atoms):
             own, register = {"a_offset": a.offset((first + atom) * ATOM_M, k)}, 0

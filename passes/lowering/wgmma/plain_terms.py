@@ -28,7 +28,7 @@ from ....dialects.terms import PLAIN_TERMS, TERM_DTYPE
 from ....dialects.tile_types import SmemType, integers_of
 from ... import build
 from ...base import defining_op, walk
-from ...places import ROWS_APART
+from ...places import ROW_DISTANCE
 from ...team import Team
 from ..operands.fragment_loads import element_offset
 from ..operands.units import unit_offset
@@ -112,7 +112,7 @@ def fragment_terms(
     made = []
     for block in range(layout.k // MMA_K):
         rows = [
-            load_four(layout, start, row + ROWS_APART * half, lane % QUAD, build.constant(block))
+            load_four(layout, start, row + ROW_DISTANCE * half, lane % QUAD, build.constant(block))
             for half in range(HALVES)
         ]
         pairs = [

@@ -33,7 +33,7 @@ from ...team import Team, team_op
 from ..barriers.operand_tiles import descriptor_type
 from ..operands.descriptors import encode_bytes
 from ..operands.mma_operands import advance, descriptor_at
-from ..registers.left_products import is_left, mma_of
+from ..registers.carried_products import is_carried, mma_of
 from ..registers.register_accumulator import (
     joined_parts,
     joined_registers,
@@ -96,7 +96,7 @@ def lower_split_wgmma(scope: Scope, op: MmaOp) -> None:
     bs = [_descriptor(scope, each, which) for each in tiles]
     for slot, terms in zip(held.sums, map(_kept, terms_of_a), strict=True):
         product = _begin(terms, tiles, bs, struct_of_type(op.acc.type))
-        if slot != held.sums[-1] or not is_left(op):
+        if slot != held.sums[-1] or not is_carried(op):
             sm.WgmmaWaitOp.of(pending=0)
             _add(slot, pinned(product), counts)
             continue
@@ -107,7 +107,7 @@ def lower_split_wgmma(scope: Scope, op: MmaOp) -> None:
 def finish_split_sums(_: Scope, op: FinishSumsOp) -> None:
     """Add the product of the last step."""
     mma = mma_of(op.acc)
-    if is_left(mma):
+    if is_carried(mma):
         _add_under_way(mma, Held.of(op.acc), None)
 
 
@@ -124,7 +124,7 @@ def _add_before(op: MmaOp, held: Held) -> None:
         with build.when(None if adds == 0 else op.accumulate ^ build.true()):
             for slot in held.sums:
                 llvm.store(llvm.zero(struct), slot)
-    if adds != 0 and is_left(op):
+    if adds != 0 and is_carried(op):
         _add_under_way(op, held, None if adds else op.accumulate)
 
 

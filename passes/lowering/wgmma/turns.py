@@ -25,7 +25,7 @@ from ....dialects.tile_types import SmemType
 from ... import build
 from ...places import ATOM_M
 from ...team import Team
-from ..scales.block_factors import multiplies_apart, reads_ahead
+from ..scales.block_factors import multiplies_one_by_one, reads_ahead
 from ..scope.scope import Scope
 
 
@@ -88,4 +88,4 @@ def _warpgroups(scope: Scope, op: Any) -> int | None:
     columns = isinstance(op, BlockwiseMmaOp) and isinstance(op.b_scales.type, SmemType)
     if not columns or count == 1 or not reads_ahead(scope, op):
         return None
-    return count if rows == count * ATOM_M or multiplies_apart(scope, op) else None
+    return count if rows == count * ATOM_M or multiplies_one_by_one(scope, op) else None

@@ -1,4 +1,4 @@
-"""`tile.turned_weight_mma` as wgmma: a warpgroup converts its rows of weights in registers.
+"""`tile.exchanged_weight_mma` as wgmma: a warpgroup converts its rows of weights in registers.
 
     llvm.load               a pair of weights for each register of A: two rows, 8 apart, two pairs
     sm.wgmma_of_registers   64 rows of sums for 16 of K; a group (commit) for 32 of K
@@ -23,9 +23,9 @@ from ....dialects.dtypes import operand_dtype
 from ....dialects.mlir import ir, vector
 from ....dialects.sm.tensor_core import PENDING_MAX
 from ....dialects.target import WARPGROUP_WARPS
-from ....dialects.tile.weights import TurnedWeightMmaOp
+from ....dialects.tile.weights import ExchangedWeightMmaOp
 from ... import build
-from ...places import ATOM_M, ROWS_APART, behind, held_row
+from ...places import ATOM_M, ROW_DISTANCE, behind, held_row
 from ...team import Team
 from ...weights import MMA_K, WIDENED_K, groups_of_mmas, part_of
 from ..mma_sync.weights import HALF_K, Weights
@@ -41,7 +41,7 @@ PAIRS_OF_A = tuple((half, k) for k in (0, HALF_K) for half in (0, 1))
 WARP_ROWS = ATOM_M // WARPGROUP_WARPS
 
 
-def lower_weight_wgmma(scope: Scope, op: TurnedWeightMmaOp) -> None:
+def lower_weight_wgmma(scope: Scope, op: ExchangedWeightMmaOp) -> None:
     """MMAs add to the sums."""
     scales = None if op.scales is None else GroupScales.of(scope, op)
     slots, struct = atom_slots(scope, op.acc), struct_of_type(op.acc.type)
@@ -61,7 +61,7 @@ def lower_weight_wgmma(scope: Scope, op: TurnedWeightMmaOp) -> None:
         llvm.store(registers, slot)
 
 
-def lower_grouped_weight_wgmma(scope: Scope, op: TurnedWeightMmaOp) -> None:
+def lower_grouped_weight_wgmma(scope: Scope, op: ExchangedWeightMmaOp) -> None:
     """The products of each group by themselves, then their sums with what was there."""
     scales = GroupScales.of(scope, op)
     slots, struct = atom_slots(scope, op.acc), struct_of_type(op.acc.type)
@@ -117,19 +117,19 @@ class _Multiply(NamedTuple):
     """The MMAs of a step: weights that threads widen, the other tile's descriptor, and by group
     what is subtracted from each line of weights."""
 
-    op: TurnedWeightMmaOp
+    op: ExchangedWeightMmaOp
     weights: Weights
     b: ir.Value
     zeros: list[list[ir.Value] | None]
 
     @staticmethod
-    def of(scope: Scope, op: TurnedWeightMmaOp, zeros: list[list[ir.Value] | None]) -> _Multiply:
+    def of(scope: Scope, op: ExchangedWeightMmaOp, zeros: list[list[ir.Value] | None]) -> _Multiply:
         return _Multiply(op, _weights_of(scope, op), operand_descriptor(scope, op, op.b), zeros)
 
     def load(self, slice_: _Slice) -> list[ir.Value]:
         """The pairs of a slice as they lie."""
         return [
-            self.weights.pair(atom * ATOM_M + half * ROWS_APART, k + behind_k)
+            self.weights.pair(atom * ATOM_M + half * ROW_DISTANCE, k + behind_k)
             for atom, k in slice_.mmas
             for half, behind_k in PAIRS_OF_A
         ]
@@ -171,7 +171,7 @@ class _Multiply(NamedTuple):
         return made
 
 
-def _weights_of(scope: Scope, op: TurnedWeightMmaOp) -> Weights:
+def _weights_of(scope: Scope, op: ExchangedWeightMmaOp) -> Weights:
     """Those of this thread's warp: 16 of each 64 rows that its warpgroup has."""
     m, thread = op.a.type.layout.mn, Team.of(op).thread
     warpgroups = scope.warpgroups(op.acc.type)
@@ -189,7 +189,7 @@ def _weights_of(scope: Scope, op: TurnedWeightMmaOp) -> Weights:
     return Weights(tile, op.b_type.value, wide.name)
 
 
-def _clear(op: TurnedWeightMmaOp, slots: list[ir.Value], struct: ir.Type) -> None:
+def _clear(op: ExchangedWeightMmaOp, slots: list[ir.Value], struct: ir.Type) -> None:
     """Zeros where sums may have to begin anew."""
     if follows(op):
         return
@@ -202,7 +202,7 @@ def _add(product: ir.Value, rows: list[ir.Value], slot: ir.Value, struct: ir.Typ
     """`sums += product * scale of the row`, of 64 rows."""
     pairs = zip(parts(product), parts(llvm.load(struct, slot)), strict=True)
     made: list[ir.Value] = [
-        llvm.fma(value, rows[behind(number)[0] // ROWS_APART], before)
+        llvm.fma(value, rows[behind(number)[0] // ROW_DISTANCE], before)
         for number, (value, before) in enumerate(pairs)
     ]
     llvm.store(joined_parts(struct, made), slot)

@@ -100,9 +100,9 @@ class Coverage(Listener):
             self._require_written(array)
         for array in arrays.inputs if self._launch.report.workers == 1 else ():
             self._expect_read(array)
-        told = [*arrays.outputs, *arrays.inputs, *arrays.scratch]
+        stated = [*arrays.outputs, *arrays.inputs, *arrays.scratch]
         for name, array in arrays.named():
-            if not any(np.may_share_memory(array, each) for each in told):
+            if not any(np.may_share_memory(array, each) for each in stated):
                 self._look_at(name, array)
         for array in arrays.scratch:
             self._expect_used(array)

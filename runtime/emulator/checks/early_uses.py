@@ -32,10 +32,10 @@ def suspicions(program: Program) -> tuple[tuple[str, str], ...]:
 
 def _early_uses(program: Program) -> Iterator[tuple[str, str]]:
     """One message a load, of the first of its uses that a path without a wait leads to."""
-    source, told, releases = program.source, set(), None
+    source, reported, releases = program.source, set(), None
     for pc, loads in sorted(first_uses(program).items()):
         releases = _unwaited(program) if releases is None else releases
-        for load in sorted(loads - told):
+        for load in sorted(loads - reported):
             uses = (
                 f"ptx:{source[pc].line}: `{source[pc].text}` uses a register of the tcgen05.ld"
                 f" of ptx:{source[load].line} before tcgen05.wait::ld"
@@ -49,7 +49,7 @@ def _early_uses(program: Program) -> Iterator[tuple[str, str]]:
                 f"{uses}, and none follows before ptx:{source[release].line}"
                 f" `{source[release].text}` tells others that tensor memory has been read",
             )
-        told |= loads
+        reported |= loads
 
 
 def _unwaited(program: Program) -> dict[int, int]:

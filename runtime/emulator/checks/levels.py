@@ -39,14 +39,14 @@ def listeners(launch: Launch, check: str) -> list[Listener]:
     scales = [ScaleRules(launch), ScaleUses(launch)]
     sums = [UnreadSums(launch), UnreadStores(launch)]
     others = [BoxRules(launch), *scales, *sums, TensorMapProxy()]
-    told = [
+    listening = [
         departures,
         rules,
         *([races] if races else []),
         *others,
         TensorOrder(launch, races, rules),
     ]
-    return [*told, UnreadCopies(launch), Coverage(launch)] if clocked else told
+    return [*listening, UnreadCopies(launch), Coverage(launch)] if clocked else listening
 
 
 def seen_in_text(program: Program) -> tuple[tuple[str, str], ...]:

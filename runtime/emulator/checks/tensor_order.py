@@ -81,7 +81,7 @@ class TensorOrder(Listener):
                 self._launch.warn("unlisted-order", _REPLACED_A)
                 continue
             handed = claim.what in _HANDED_TO and self._is_handed_over(access)
-            with self._rules.told_of("unwaited-store") if handed else nullcontext():
+            with self._rules.as_warning("unwaited-store") if handed else nullcontext():
                 raise _unordered(access, claim.span, claim.what)
 
     def _is_handed_over(self, access: Access) -> bool:

@@ -58,7 +58,7 @@ class Cta(StateBag):
         self.index, self.number, self.rank = index, number, rank
         self.shared_base = rank << 24
         self.shared = self._make_shared()
-        self.shared_space = SharedSpace(self.shared, own_only=True, told=self.warn_of_rank)
+        self.shared_space = SharedSpace(self.shared, own_only=True, warn=self.warn_of_rank)
         self.cluster_space = SharedSpace(self.shared, own_only=False)
         self.generic = self._make_generic()
         self.mbarriers: dict[int, Any] = {}

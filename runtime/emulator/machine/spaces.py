@@ -171,13 +171,13 @@ class SharedSpace(Space):
     """Shared memory as one CTA sees it (PTX ISA §5.1.7).
 
     A shared address is `rank << 24 | offset`. With `own_only` it is `.shared::cta`: the CTA's own
-    bytes, which also answer to the plain offset, of which `told` hears: it may be meant for rank 0.
+    bytes, which also answer to the plain offset, of which `warn` hears: it may be meant for rank 0.
     Without, it is `.shared::cluster`, to which the CTA adds the regions of its peers.
     """
 
-    def __init__(self, own: Region, *, own_only: bool, told: Callable[[int], None] | None = None):
+    def __init__(self, own: Region, *, own_only: bool, warn: Callable[[int], None] | None = None):
         super().__init__("shared")
-        self.own, self.own_only, self._told = own, own_only, told
+        self.own, self.own_only, self._warn = own, own_only, warn
         self.add(own)
 
     def _translate(self, addresses: np.ndarray) -> np.ndarray:
@@ -185,8 +185,8 @@ class SharedSpace(Space):
         if not self.own_only or not self.own.base:
             return addresses
         plain = addresses < 1 << 24
-        if self._told and any_of(plain):
-            self._told(int(addresses[plain][0]))
+        if self._warn and any_of(plain):
+            self._warn(int(addresses[plain][0]))
         return np.where(plain, addresses + np.uint64(self.own.base), addresses)
 
     def _find(

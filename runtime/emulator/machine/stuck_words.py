@@ -130,15 +130,15 @@ def _who(fields: Fields) -> str:
 
 
 def _barrier_lines(report: Fields) -> Iterator[list[str]]:
-    told = set()
+    seen = set()
     for agent in report["agents"]:
         waits = agent["waits_for"]
         if not waits or waits["kind"] not in (*BARRIERS, MEMORY) or not agent["expected_from"]:
             continue
         place = waits.get("address"), waits.get("number"), waits.get("byte")
         key = waits["kind"], *place, *agent["cta"]
-        if key not in told:
-            told.add(key)
+        if key not in seen:
+            seen.add(key)
             yield list(_about_barrier(waits, agent))
 
 

@@ -82,14 +82,19 @@ def test_a_layer_with_a_bias_that_is_called_again_looks_for_no_kernel(
 
 def test_a_layer_called_with_other_tensors_is_not_taken_for_the_last_one():
     module, x = Linear(32, 16, dtype=torch.bfloat16), torch.randn(40, 32).bfloat16()
-    turned = torch.randn(32, 40).bfloat16().T
+    transposed = torch.randn(32, 40).bfloat16().T
     apart = torch.randn(40, 48).bfloat16()[:, 3:35]
     shifted = torch.randn(40 * 32 + 1).bfloat16()[1:].view(40, 32)
     wide = Linear(32, 16, dtype=torch.bfloat16)
     with torch.no_grad():
         wide.weight.set_(torch.randn(32, 16).bfloat16().T)
         wide.bias.set_(torch.randn(32).bfloat16()[::2])
-        for layer, given in [(module, x), (module, turned), (module, apart), (module, shifted)] * 2:
+        for layer, given in [
+            (module, x),
+            (module, transposed),
+            (module, apart),
+            (module, shifted),
+        ] * 2:
             assert_close(layer(given), exact(layer, given))
         for layer in (wide, module, wide):
             assert_close(layer(x), exact(layer, x))

@@ -43,9 +43,9 @@ def mixed(acc, narrow, factor):
     return torch.addcmul(quotient, narrow, narrow, value=0.3)
 
 
-def every_order(acc, turned, column_major, row, twice):
+def every_order(acc, transposed, column_major, row, twice):
     """Operands that lie in any order, get a dim, and are read twice."""
-    return acc * row[:, None] + turned.T - column_major * twice + twice
+    return acc * row[:, None] + transposed.T - column_major * twice + twice
 
 
 def steps(acc, x, narrow):

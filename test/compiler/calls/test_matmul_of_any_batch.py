@@ -56,9 +56,9 @@ def test_other_strides_of_matrices_are_other_kernels(compiled):
     for rows in (a[::2], a[1:3], a[::2]):
         assert is_product(matmul(rows, b[:2], **ANY), rows, b[:2])
     assert [spec.stride_a for spec in compiled] == [2 * M * K, 0]
-    turned = b.mT.contiguous().mT
+    transposed = b.mT.contiguous().mT
     out = torch.full((4, M, N), torch.nan, dtype=torch.bfloat16)
-    assert matmul(a, turned, out=out, **ANY) is out and is_product(out, a, turned)
+    assert matmul(a, transposed, out=out, **ANY) is out and is_product(out, a, transposed)
 
 
 def test_all_matrices_may_share_a(compiled):

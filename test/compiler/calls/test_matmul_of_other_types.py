@@ -79,8 +79,8 @@ def test_numpy_arrays_of_every_type_are_taken():
     expected = floats[0].astype(float) @ floats[1].astype(float).T
     assert np.abs(c - expected).max() < 1e-5 * np.abs(expected).max()
     whole = [(30 * each).astype(np.int8) for each in (a, b)]
-    turned = np.asfortranarray(whole[1])
-    c = matmul(whole[0], turned, target="sm_90a")
+    by_columns = np.asfortranarray(whole[1])
+    c = matmul(whole[0], by_columns, target="sm_90a")
     assert c.dtype == np.int32
     assert (c == whole[0].astype(int) @ whole[1].astype(int).T).all()
 

@@ -264,10 +264,10 @@ def test_functions_that_no_kernel_takes_are_refused_where_torch_computes_them(k)
 
 
 def test_subclasses_are_taken_as_operands_of_functions():
-    class Own(torch.Tensor):
+    class TileCosts(torch.Tensor):
         pass
 
-    own = torch.arange(16.0).as_subclass(Own)
+    own = torch.arange(16.0).as_subclass(TileCosts)
     c = matmul(A, B, epilogue=summed, operands=[own])
     assert torch.equal(c, (torch.arange(16.0) + 32).bfloat16().expand(8, 16))
 

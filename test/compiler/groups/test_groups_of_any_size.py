@@ -66,9 +66,9 @@ def weighed(acc, bias, weights, residual):
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("turned", [False, True])
-def test_rows_of_any_number_have_an_epilogue(compiled, target, turned):
+def test_rows_of_any_number_have_an_epilogue(compiled, target, transposed):
     """Of a row for each group, a value for each row, and a whole matrix."""
-    b = draw(GROUPS, N, K, seed=1).mT if turned else draw(GROUPS, K, N, seed=1)
+    b = draw(GROUPS, N, K, seed=1).mT if transposed else draw(GROUPS, K, N, seed=1)
     bias = torch.randn(GROUPS, 1, N)
     for offs, count in ((ends(0, 1, 1), 1), *CALLS, (ends(8, 20, N), N)):
         a, weights, residual = draw(count, K, seed=count), torch.rand(count, 1), draw(count, N)

@@ -247,14 +247,14 @@ def test_small_weights_keep_a_scale_that_is_not_0(kind, dtype):
 @pytest.mark.parametrize("gradients", [True, False])
 def test_a_layer_takes_what_torchs_linear_takes_and_says_what_not(gradients):
     layer = WeightOnlyLinear.from_linear(torch.nn.Linear(K, N, dtype=torch.bfloat16), "int4", 32)
-    turned = torch.randn(8, 3, K).bfloat16().transpose(0, 1)
+    transposed = torch.randn(8, 3, K).bfloat16().transpose(0, 1)
     wide, bias = layer.dequantized().double(), layer.bias.detach().double()
     with torch.set_grad_enabled(gradients):
-        found = layer(turned).detach()
-        assert_close(found.double(), turned.double() @ wide.T + bias, rtol=2e-2, atol=2e-2)
+        found = layer(transposed).detach()
+        assert_close(found.double(), transposed.double() @ wide.T + bias, rtol=2e-2, atol=2e-2)
         with torch.autocast("cpu", torch.bfloat16):
-            assert layer(turned.float()).detach().equal(found)
-        for given in (turned.float(), turned[..., 1:]):
+            assert layer(transposed.float()).detach().equal(found)
+        for given in (transposed.float(), transposed[..., 1:]):
             with pytest.raises(CompileError, match=rf"input must be \[..., {K}\] of bfloat16 or"):
                 layer(given)
 

@@ -40,10 +40,10 @@ def test_shared_floors_hold_for_each_number_of_rows(name, chip, rows):
     floors = search.floors_of_rows(problems[0], rows[-1], target)
     for problem in problems:
         for seen in sides(problem) if floors else ():
-            known, faces = floors[seen.swapped].by_tile, search._all_faces(seen, target)
+            known, tile_shapes = floors[seen.swapped].by_tile, search._all_faces(seen, target)
             for tile, depths in search.useful_tiles(seen, target):
-                face = faces.of(tile, depths) if tile in known else None
-                found = [us for us, _ in face.floors()] if face else []
+                tile_shape = tile_shapes.of(tile, depths) if tile in known else None
+                found = [us for us, _ in tile_shape.floors()] if tile_shape else []
                 assert all(us >= ROUNDED * known[tile] for us in found), (problem.m, tile)
                 compared += len(found)
     assert compared > 50 or not floors

@@ -6,7 +6,7 @@ from itertools import islice
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.schedule.edges import cuts_edges
+from tilewright.compiler.schedule.edge_boxes import cuts_edges
 from tilewright.compiler.schedule.problem import Problem
 from tilewright.compiler.schedule.schedule import PLAIN
 from tilewright.compiler.schedule.search.choice import schedules_by_rank, target_for

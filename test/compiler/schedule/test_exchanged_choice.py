@@ -21,8 +21,8 @@ def test_few_rows_become_columns_of_an_mma(m, forms):
     spec = spec_of(m, 4096, 1024, forms)
     target = target_for(spec, "sm_90a")
     assert choose_schedule(spec, target).swap
-    _, turned = sides(Problem.of(spec, target))
-    assert (turned.row_scales, turned.column_scales) == tuple(
+    _, transposed = sides(Problem.of(spec, target))
+    assert (transposed.row_scales, transposed.column_scales) == tuple(
         each == "1x128" for each in forms[::-1]
     )
 

@@ -11,9 +11,9 @@ from tilewright.compiler.schedule.search import search
 from tilewright.compiler.schedule.search.bounds import TileBounds
 from tilewright.compiler.schedule.search.candidates import candidates, sides
 from tilewright.compiler.schedule.search.choice import choose_schedule, explain_schedule, target_for
-from tilewright.compiler.schedule.search.faces import Faces
 from tilewright.compiler.schedule.search.search import fastest
 from tilewright.compiler.schedule.search.tensor_bounds import TensorBounds
+from tilewright.compiler.schedule.search.tile_shapes import TileShapes
 from tilewright.compiler.spec import MatmulSpec
 
 # Many tiles and few, long sums and short, rows that start anywhere, and what kernels do beside.
@@ -55,7 +55,7 @@ def test_nothing_ranks_before_the_bound_of_what_it_came_from(name, chip):
     target, source = target_for(spec, chip), random.Random(f"{name} {chip}")
     problem, found = Problem.of(spec, target), 0
     for seen in sides(problem):
-        every = list(search._faces(seen, target))
+        every = list(search._tile_shapes(seen, target))
         waiting = source.sample(every, min(12, len(every)))
         while waiting:
             bound, _, refine = waiting.pop()
@@ -74,7 +74,7 @@ def test_no_tile_has_a_lower_bound_than_the_floor_of_its_face(name, chip):
     target = target_for(spec, chip)
     bounded = 0
     for seen in sides(Problem.of(spec, target)):
-        for floor, _, refine in search._faces(seen, target):
+        for floor, _, refine in search._tile_shapes(seen, target):
             bounds = [bound for bound, _, _ in refine()]
             assert all(bound[0] >= ROUNDED * floor[0] > 0 for bound in bounds)
             bounded += len(bounds)
@@ -89,15 +89,15 @@ def test_the_least_epilogue_is_that_of_the_best_way_to_store(name):
     spec = MatmulSpec(**PROBLEMS[name])
     target = target_for(spec, "sm_90a")
     for seen in sides(Problem.of(spec, target)):
-        faces = Faces(seen, target)
+        tile_shapes = TileShapes(seen, target)
         for m, n in ((64, 64), (64, 192), (128, 256), (256, 128)):
-            face = faces.of((m, n), (64,))
-            stores = face.stores_of(PLAIN) if face else []
-            if face and stores:
+            tile_shape = tile_shapes.of((m, n), (64,))
+            stores = tile_shape.stores_of(PLAIN) if tile_shape else []
+            if tile_shape and stores:
                 least = min(cycles for _, cycles in stores)
-                assert face.least_epilogue_of(PLAIN) <= least * (1 + 1e-12)
-                face.looks_closer()
-                assert face.least_epilogue_of(PLAIN) == pytest.approx(least)
+                assert tile_shape.least_epilogue_of(PLAIN) <= least * (1 + 1e-12)
+                tile_shape.looks_closer()
+                assert tile_shape.least_epilogue_of(PLAIN) == pytest.approx(least)
 
 
 @pytest.mark.parametrize(("chip", "name"), [("sm_100a", "vectors"), ("sm_90a", "few-tiles")])
@@ -142,6 +142,9 @@ def test_parts_over_the_grid_are_left_out_where_a_launch_counts_tiles():
     target, parted = target_for(MatmulSpec(8, 8, 8), "sm_90a"), []
     for more in ({}, {"dynamic_m": True}, {"dynamic_m": True, "least_m": 1, "most_m": 128}):
         problem = Problem.of(MatmulSpec(100, 520, 8192, **more), target)
-        found = [face.floors() for face in map(Faces(problem, target).of, TILES, [(64,)] * 2)]
+        found = [
+            tile_shape.floors()
+            for tile_shape in map(TileShapes(problem, target).of, TILES, [(64,)] * 2)
+        ]
         parted.append([any(way.split_grid > 1 for _, way in floors) for floors in found])
     assert parted == [[True, True], [False, False], [False, True]]

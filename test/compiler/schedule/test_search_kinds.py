@@ -4,7 +4,7 @@ import pytest
 
 from tilewright.compiler.schedule.estimates.estimate import epilogue_cycles
 from tilewright.compiler.schedule.problem import Problem, Schedule
-from tilewright.compiler.schedule.search import faces, kinds
+from tilewright.compiler.schedule.search import kind_cache, tile_shapes
 from tilewright.compiler.schedule.search.choice import choose_schedule, target_for
 from tilewright.compiler.schedule.search.stores import Stores
 from tilewright.compiler.spec import MatmulSpec
@@ -35,9 +35,9 @@ def choose(sizes, more, chip):
 
 @pytest.fixture(autouse=True)
 def forgotten():
-    kinds.forget()
+    kind_cache.forget()
     yield
-    kinds.forget()
+    kind_cache.forget()
 
 
 @pytest.mark.parametrize("chip", ["sm_90a", "sm_100a"])
@@ -50,7 +50,7 @@ def test_what_is_remembered_is_what_would_be_found(name, chip, monkeypatch):
         assert known.setdefault(asked, find(*how)) == find(*how)
         return known[asked]
 
-    monkeypatch.setattr(kinds.Kind, "of", of)
+    monkeypatch.setattr(kind_cache.KindCache, "of", of)
     one, other, more = OTHERS[name]
     for sizes in (one, other, one):
         choose(sizes, more, chip)
@@ -58,8 +58,10 @@ def test_what_is_remembered_is_what_would_be_found(name, chip, monkeypatch):
 
 def test_another_size_of_a_kind_asks_for_little(monkeypatch):
     asked = []
-    find = faces.least_epilogue_cycles
-    monkeypatch.setattr(faces, "least_epilogue_cycles", lambda *how: asked.append(1) or find(*how))
+    find = tile_shapes.least_epilogue_cycles
+    monkeypatch.setattr(
+        tile_shapes, "least_epilogue_cycles", lambda *how: asked.append(1) or find(*how)
+    )
     looked = []
     for sizes in ((5000, 2048, 2048), (3000, 3072, 1024), (3100, 3000, 1500)):
         choose(sizes, RESIDUAL, "sm_90a")
@@ -75,9 +77,9 @@ def test_a_residual_takes_as_long_in_clusters_whoever_was_asked_before():
     both = alone, alone.but(cluster=(2, 1))
 
     def asked(*orders):
-        stores = Stores(problem, target, epilogue_cycles, kinds.Kind(problem, target))
+        stores = Stores(problem, target, epilogue_cycles, kind_cache.KindCache(problem, target))
         return [stores.of(order, 1) for order in orders]
 
     first, second = asked(*both)
-    kinds.forget()
+    kind_cache.forget()
     assert [second] == asked(both[1]) and first != second

@@ -13,8 +13,10 @@ FUNCTIONS = torch.sin, torch.cos
 def test_sines_of_every_bf16_number_are_rounded_once() -> None:
     """Far from 0 too, where a product by 2/pi in f32 would have lost the quadrant."""
     every = numbers(BF16).flatten()
-    turned = every >= 2.0**-10
-    x = torch.cat([every[turned], every[~turned][::8]])  # the sign is a bit that is set behind
+    transposed = every >= 2.0**-10
+    x = torch.cat(
+        [every[transposed], every[~transposed][::8]]
+    )  # the sign is a bit that is set behind
     x = x[: len(x) // SIDE * SIDE].reshape(-1, SIDE)
     for function, got in zip(FUNCTIONS, computed(FUNCTIONS, x, BF16, target="sm_90a"), strict=True):
         wanted, (bits, least) = function(x.double()), BITS[BF16]

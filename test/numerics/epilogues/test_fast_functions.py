@@ -22,7 +22,7 @@ SIDE = 256
 """Columns of a matrix that holds numbers of 16 bits, each once."""
 SMALL = {"pipeline": "tiling{tile=64x64x64}"}
 """Little code is compiled in a tenth of the time."""
-TURNS = {
+PERMUTES = {
     "pipeline": "tiling{tile=64x64x64},tma-insertion,swizzle-selection,"
     "epilogue-staging{columns=32 buffers=2},pipelining{stages=2},warp-specialization,"
     "persistence{ctas=3},ping-pong"
@@ -30,7 +30,7 @@ TURNS = {
 """With a main loop that hides a second approximate function."""
 FORMS = {
     "hopper": {"target": "sm_90a", **SMALL},
-    "hopper in turns": {"target": "sm_90a", **TURNS},
+    "hopper in turns": {"target": "sm_90a", **PERMUTES},
     "blackwell": {"target": "sm_100a", **SMALL},
 }
 TYPES = {torch.bfloat16: (8, -126), torch.float16: (11, -14)}

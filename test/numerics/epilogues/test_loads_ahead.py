@@ -166,11 +166,11 @@ LEFT_TILES = {"sm_90a": ("128x32x64", "64x48x64"), "sm_100a": ("128x32x64", "64x
 
 
 def left_pipeline(tile, stages, swap=False, own=False):
-    turned = " swap=true" if swap else ""
+    transposed = " swap=true" if swap else ""
     pieces = int(tile.split("x")[1]) // 16
     staged = f"epilogue-staging{{columns=16 ahead={pieces if own else 1}}}"
     roles = f"pipelining{{stages={stages}}},warp-specialization,slot-reuse"
-    return f"tiling{{tile={tile}{turned}}},{TMA},{staged},{roles}"
+    return f"tiling{{tile={tile}{transposed}}},{TMA},{staged},{roles}"
 
 
 @pytest.mark.sweep(8)

@@ -9,8 +9,8 @@ from linalg_writing import (
     MULTIPLIED,
     NM,
     OUT,
+    PERMUTED,
     SUM,
-    TURNED,
     A,
     B,
     Form,
@@ -34,7 +34,7 @@ REFUSED = {
     "zeros below": (Form(AB, filled(zero="-0.0") + matmul(A, B), OUT, product), ZEROS),
     "a contraction": (contraction("m, n, k", ("m, k", "k, n", "m, n"), MULTIPLIED), SUMS),
     "a contraction with its operands exchanged": (
-        contraction("m, n, k", ("m, k", "k, n", "m, n"), TURNED),
+        contraction("m, n, k", ("m, k", "k, n", "m, n"), PERMUTED),
         SUMS,
     ),
     "a contraction of other loops": (

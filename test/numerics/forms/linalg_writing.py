@@ -220,7 +220,7 @@ MULTIPLIED = """%f = arith.extf %p : bf16 to f32
     %t = arith.mulf %f, %g : f32
     %v = arith.addf %s, %t : f32
     linalg.yield %v : f32"""
-TURNED = MULTIPLIED.replace("%f, %g", "%g, %f").replace("%s, %t", "%t, %s")
+PERMUTED = MULTIPLIED.replace("%f, %g", "%g, %f").replace("%s, %t", "%t, %s")
 STACK = filled(f"{G}x{M}x{N}")
 
 

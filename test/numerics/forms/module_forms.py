@@ -89,19 +89,21 @@ PRODUCTS = {
     ),
     "einsum of a layer": Form(lambda s, x: torch.einsum("bmk,nk->bmn", x, s.weight), ((G, M, K),)),
     "times a transpose": Form(lambda s, x: x @ s.weight.T),
-    "times a matrix": Form(lambda s, x: x @ s.turned),
-    "mm": Form(lambda s, x: torch.mm(x, s.turned)),
-    "a transpose times a matrix": Form(lambda s, x: x.T @ s.turned, ((K, M),)),
-    "addmm": Form(lambda s, x: torch.addmm(s.bias, x, s.turned)),
-    "addmm with factors": Form(lambda s, x: torch.addmm(s.bias, x, s.turned, beta=2, alpha=0.5)),
-    "addmm of a matrix": Form(lambda s, x, r: torch.addmm(r, x, s.turned, beta=-1), RESIDUAL),
+    "times a matrix": Form(lambda s, x: x @ s.transposed),
+    "mm": Form(lambda s, x: torch.mm(x, s.transposed)),
+    "a transpose times a matrix": Form(lambda s, x: x.T @ s.transposed, ((K, M),)),
+    "addmm": Form(lambda s, x: torch.addmm(s.bias, x, s.transposed)),
+    "addmm with factors": Form(
+        lambda s, x: torch.addmm(s.bias, x, s.transposed, beta=2, alpha=0.5)
+    ),
+    "addmm of a matrix": Form(lambda s, x, r: torch.addmm(r, x, s.transposed, beta=-1), RESIDUAL),
     "both inputs": Form(lambda s, x, y: x @ y, ((M, K), (K, N))),
     "a matrix by itself": Form(lambda s, x: x @ x, ((K, K),)),
     "bmm": Form(lambda s, x, y: torch.bmm(x, y), ((G, M, K), (G, K, N))),
     "bmm of transposes": Form(
         lambda s, x, y: torch.bmm(x, y.transpose(1, 2)), ((G, M, K), (G, N, K))
     ),
-    "a stack times one matrix": Form(lambda s, x: x @ s.turned, ((G, M, K),)),
+    "a stack times one matrix": Form(lambda s, x: x @ s.transposed, ((G, M, K),)),
     "baddbmm": Form(
         lambda s, x, y, r: torch.baddbmm(r, x, y, beta=2), ((G, M, K), (G, K, N), (G, M, N))
     ),
@@ -206,7 +208,7 @@ VIEWS = {
         lambda s, x, y: torch.einsum("bmhk,bnhk->bhmn", x, y), ((G, M, 2, K), (G, N, 2, K))
     ),
     "relu in place of a view": of(lambda s: F.relu_(s.view(M, 2, -1)).add_(1), 0),
-    "unsqueezed and squeezed": Form(lambda s, x: (x.unsqueeze(0) @ s.turned).squeeze(0)),
+    "unsqueezed and squeezed": Form(lambda s, x: (x.unsqueeze(0) @ s.transposed).squeeze(0)),
     "the sums turned": of(lambda s: s.T),
     "every other column of A": Form(lambda s, x: F.linear(x[:, ::2], s.weight[:, : K // 2])),
 }

@@ -100,16 +100,18 @@ FORMS = {
     "clamped in place": of(lambda y: y.clamp_min_(0.0), 0),
     "the sums in place": of(lambda y: y.mul_(2).add_(1), 0),
     "a residual in place": Form(lambda s, x, r: linear(s, x).add_(r, alpha=-1), RESIDUAL),
-    "addmm without its matrix": Form(lambda s, x, r: torch.addmm(r, x, s.turned, beta=0), RESIDUAL),
-    "addmm without its product": Form(
-        lambda s, x, r: torch.addmm(r, x, s.turned, alpha=0), RESIDUAL
+    "addmm without its matrix": Form(
+        lambda s, x, r: torch.addmm(r, x, s.transposed, beta=0), RESIDUAL
     ),
-    "addmm of one number": Form(lambda s, x: torch.addmm(s.one, x, s.turned)),
+    "addmm without its product": Form(
+        lambda s, x, r: torch.addmm(r, x, s.transposed, alpha=0), RESIDUAL
+    ),
+    "addmm of one number": Form(lambda s, x: torch.addmm(s.one, x, s.transposed)),
     "addmm with a half of its vector": Form(
-        lambda s, x: torch.addmm(s.bias, x, s.turned, beta=0.5)
+        lambda s, x: torch.addmm(s.bias, x, s.transposed, beta=0.5)
     ),
     "operands in f32": Form(lambda s, x: F.linear(x.float(), s.weight.float())),
-    "in f32, rounded": Form(lambda s, x: (x.float() @ s.turned.float()).to(BF16)),
+    "in f32, rounded": Form(lambda s, x: (x.float() @ s.transposed.float()).to(BF16)),
     "f32 added to bf16": Form(lambda s, x: linear(s, x) + torch.ones(N)),
     "to e4m3": Form(lambda s, x: linear(s, x).to(torch.float8_e4m3fn)),
     "to the type of A": Form(lambda s, x: linear(s, x).float().type_as(x)),
@@ -154,7 +156,7 @@ FORMS = {
     "gelu by a sigmoid": eighth(lambda y: y * torch.sigmoid(1.702 * y)),
     "relu squared": of(lambda y: F.relu(y).square(), 2.0**-6),
     "one matrix times a stack": Form(lambda s, x, y: x @ y, ((M, K), (G, K, N))),
-    "tensordot": Form(lambda s, x: torch.tensordot(x, s.turned, 1)),
+    "tensordot": Form(lambda s, x: torch.tensordot(x, s.transposed, 1)),
     "swapaxes": Form(lambda s, x: x @ s.weight.swapaxes(0, 1)),
     "movedim": Form(lambda s, x: x @ s.weight.movedim(0, 1)),
     "the short transpose": Form(lambda s, x: x.mm(s.weight.t())),
@@ -170,7 +172,7 @@ FORMS = {
         lambda s, x, y, r: torch.baddbmm(r, x, y, beta=-2, alpha=3),
         ((G, M, K), (G, K, N), (G, M, N)),
     ),
-    "a product of a list": Form(lambda s, x: torch.linalg.multi_dot([x, s.turned])),
+    "a product of a list": Form(lambda s, x: torch.linalg.multi_dot([x, s.transposed])),
     "a stack by its transpose": Form(lambda s, x: torch.bmm(x, x.mT), ((G, M, K),)),
     "two conditions": Form(
         lambda s, x: (lambda y: torch.where((y > 1) & (y < 9), y, -y))(linear(s, x))
@@ -183,7 +185,7 @@ FORMS = {
         lambda s, x, y, r: torch.baddbmm(r, x, y, beta=2, alpha=0.5),
         ((G, M, K), (G, K, N), (1, M, N)),
     ),
-    "addmm of a column": Form(lambda s, x, r: torch.addmm(r, x, s.turned), ((M, K), (M, 1))),
+    "addmm of a column": Form(lambda s, x, r: torch.addmm(r, x, s.transposed), ((M, K), (M, 1))),
     "a layer of a stack": Form(lambda s, x: F.linear(x, s.weight, s.bias).relu(), ((G, M, K),)),
     "a layer of a stack, and a residual": Form(
         lambda s, x, r: F.linear(x, s.weight, s.bias) * 2 + r, ((G, M, K), (G, M, N))
@@ -225,12 +227,12 @@ FORMS = {
 REFUSED = {
     "rounded down": of(lambda y: torch.div(y, 3, rounding_mode="floor")),
     "a broken power": of(lambda y: y.abs() ** 0.3),
-    "one product for a stack": Form(lambda s, x: x.expand(G, M, K) @ s.turned),
+    "one product for a stack": Form(lambda s, x: x.expand(G, M, K) @ s.transposed),
     "a residual of more dims": Form(lambda s, x, r: linear(s, x) + r, ((M, K), (G, M, N))),
     "a range added": Form(lambda s, x: linear(s, x) + torch.arange(N)),
     "the lower triangle": Form(lambda s, x: (x @ x.T).tril()),
     "added to an argument": Form(lambda s, x, r: r.add_(linear(s, x)), RESIDUAL),
-    "addmm in place": Form(lambda s, x, r: r.addmm_(x, s.turned), RESIDUAL),
+    "addmm in place": Form(lambda s, x, r: r.addmm_(x, s.transposed), RESIDUAL),
     "copied to an argument": Form(lambda s, x, r: r.copy_(linear(s, x)), RESIDUAL),
     "A changed before": Form(lambda s, x: F.linear(x.mul_(2), s.weight)),
     "a factor before": Form(lambda s, x: F.linear(x * 2, s.weight)),
@@ -239,7 +241,7 @@ REFUSED = {
     "a sum of weights": Form(lambda s, x: F.linear(x, s.weight + s.other)),
     "cast to f16 before": Form(lambda s, x: F.linear(x.half(), s.weight.half())),
     "in f64": Form(lambda s, x: F.linear(x.double(), s.weight.double())),
-    "a product of bytes": Form(lambda s, x: x.to(torch.int8) @ s.turned.to(torch.int8)),
+    "a product of bytes": Form(lambda s, x: x.to(torch.int8) @ s.transposed.to(torch.int8)),
     "stacks of bytes": Form(lambda s, x: x.byte() @ x.byte().mT, ((G, M, K),)),
     "to integers": Form(lambda s, x: linear(s, x).to(torch.int32)),
     "a truth of each": Form(lambda s, x: linear(s, x) > 0),

@@ -10,21 +10,21 @@ from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 
 SPEC = MatmulSpec(40, 40, 300, a_major="m", b_major="n", groups=7, group_axis="k", c_dtype="f32")
-TURNS = (
+PERMUTES = (
     "tiling{tile=64x32x64},tma-insertion,swizzle-selection,epilogue-staging,pipelining{stages=3},"
     "warp-specialization,persistence{ctas=3},ping-pong"
 )
 HOW = {
-    "three stages": TURNS,
-    "two stages": TURNS.replace("stages=3", "stages=2"),
-    "one CTA": TURNS.replace("ctas=3", "ctas=1"),
-    "more CTAs than tiles": TURNS.replace("ctas=3", "ctas=60"),
-    "clusters": TURNS.replace("pipelining", "clustering{shape=2x1},pipelining").replace(
+    "three stages": PERMUTES,
+    "two stages": PERMUTES.replace("stages=3", "stages=2"),
+    "one CTA": PERMUTES.replace("ctas=3", "ctas=1"),
+    "more CTAs than tiles": PERMUTES.replace("ctas=3", "ctas=60"),
+    "clusters": PERMUTES.replace("pipelining", "clustering{shape=2x1},pipelining").replace(
         "=3}", "=4}"
     ),
-    "a curve": TURNS.replace("ctas=3", "order=hilbert"),
-    "stores by threads": TURNS.replace("epilogue-staging,", ""),
-    "copies by threads": TURNS.replace("tma-insertion", "copy-insertion"),
+    "a curve": PERMUTES.replace("ctas=3", "order=hilbert"),
+    "stores by threads": PERMUTES.replace("epilogue-staging,", ""),
+    "copies by threads": PERMUTES.replace("tma-insertion", "copy-insertion"),
 }
 
 
@@ -36,14 +36,14 @@ def test_each_consumer_finds_its_own_slots(check_matmul, how, ordered, seed):
 
 
 def test_one_group_of_all_and_groups_of_nothing(check_matmul):
-    check_matmul(replace(SPEC, groups=1, k=520), pipeline=TURNS, target="sm_90a")
-    check_matmul(replace(SPEC, groups=19, k=20), pipeline=TURNS, target="sm_90a")
+    check_matmul(replace(SPEC, groups=1, k=520), pipeline=PERMUTES, target="sm_90a")
+    check_matmul(replace(SPEC, groups=19, k=20), pipeline=PERMUTES, target="sm_90a")
 
 
 @pytest.fixture(scope="module")
 def kernel():
     how = {"stop_after": "ping-pong", "until": "mlir", "target": "sm_90a"}
-    return compile_matmul(SPEC, pipeline=TURNS, **how).mlir.splitlines()
+    return compile_matmul(SPEC, pipeline=PERMUTES, **how).mlir.splitlines()
 
 
 def line_of(kernel, text, number=0):

@@ -27,8 +27,8 @@ LADDER = (
     "persistence{ctas=4}",
 )
 ROLES = ",".join(LADDER[:7])
-TURNS = "tiling{tile=64x32x64},tma-insertion,swizzle-selection,epilogue-staging,pipelining,"
-TURNS += "warp-specialization,persistence{ctas=2},ping-pong"
+PERMUTES = "tiling{tile=64x32x64},tma-insertion,swizzle-selection,epilogue-staging,pipelining,"
+PERMUTES += "warp-specialization,persistence{ctas=2},ping-pong"
 PAIRS = ROLES.replace("64x32x32", "128x64x32").replace("shape=2x1", "shape=2x1 pair=true")
 EXCHANGED = "tiling{tile=64x32x64 swap=true},tma-insertion,swizzle-selection"
 IN_ROLES = f"{EXCHANGED},epilogue-staging{{columns=8 buffers=2}},pipelining,warp-specialization"
@@ -41,7 +41,7 @@ OTHERS = [
         for how in ("scheduler=clc", "scheduler=clc order=n", "order=m", "order=n", "group=2")
     ),
     ("sm_100a", f"{PAIRS},persistence{{scheduler=clc}}"),
-    ("sm_90a", TURNS),
+    ("sm_90a", PERMUTES),
     ("sm_90a", "tiling{tile=64x32x64 order=grouped group=2},tma-insertion"),
     ("sm_90a", "tiling{tile=64x32x64 order=n},tma-insertion"),
     ("sm_100a", "tiling{tile=64x48x64},copy-insertion,pipelining,warp-specialization"),

@@ -10,8 +10,8 @@ from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.schedule.any_size import buckets
 from tilewright.compiler.schedule.any_size.sharing import cut_ranges
+from tilewright.compiler.schedule.k_rotation import rotation_of
 from tilewright.compiler.schedule.problem import Problem
-from tilewright.compiler.schedule.rotation import rotation_of
 from tilewright.compiler.schedule.search.choice import choose_schedule, target_for
 from tilewright.compiler.spec import ROWS_MOST, MatmulSpec
 from tilewright.runtime.launch.dynamic_kernel import DynamicKernel

@@ -28,7 +28,7 @@ BLACKWELL = (
     "tiling{tile=128x32x64},tma-insertion,swizzle-selection,epilogue-staging,clustering,"
     "pipelining{stages=4},warp-specialization,persistence{scheduler=clc}"
 )
-TURNED = (
+PERMUTED = (
     "tiling{tile=64x16x64 swap=true},tma-insertion,swizzle-selection,epilogue-staging,"
     "clustering{shape=1x2},pipelining,warp-specialization,persistence{order=n ctas=4}"
 )
@@ -41,7 +41,7 @@ PREFIXES = [
     for target, full in (
         ("sm_90a", HOPPER),
         ("sm_100a", BLACKWELL),
-        ("sm_90a", TURNED),
+        ("sm_90a", PERMUTED),
         ("sm_100a", PAIRED),
     )
     for count in range(1, full.count(",") + 2)

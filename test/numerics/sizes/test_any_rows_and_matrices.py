@@ -69,11 +69,11 @@ PAIRED = (
     "tiling{tile=128x32x64},tma-insertion,swizzle-selection,epilogue-staging,"
     "clustering{shape=2x1 pair=true},pipelining,warp-specialization,persistence{order=n ctas=4}"
 )
-TURNED = (
+PERMUTED = (
     "tiling{tile=64x80x64 swap=true},tma-insertion,swizzle-selection,epilogue-staging,"
     "clustering{shape=1x2},pipelining,warp-specialization,persistence{order=n ctas=4}"
 )
-FULL = (("sm_90a", HOPPER), ("sm_100a", BLACKWELL), ("sm_100a", PAIRED), ("sm_90a", TURNED))
+FULL = (("sm_90a", HOPPER), ("sm_100a", BLACKWELL), ("sm_100a", PAIRED), ("sm_90a", PERMUTED))
 PREFIXES = prefixes_of(*FULL)
 SPLIT = "tiling{tile=64x64x64},tma-insertion,swizzle-selection,split-k{parts=2 over=OVER}"
 OTHERS = [
@@ -221,7 +221,11 @@ def test_sizes_that_cannot_be_counted_are_refused(sizes, said):
 @pytest.mark.parametrize(
     ("pipeline", "rows", "said"),
     [
-        (TURNED, (1, 81), "swap of stacks of any M must have all rows in a tile of 80, got up to"),
+        (
+            PERMUTED,
+            (1, 81),
+            "swap of stacks of any M must have all rows in a tile of 80, got up to",
+        ),
         (HOPPER.replace("ctas=4", "order=hilbert"), None, "hilbert is a table of known tiles"),
     ],
 )

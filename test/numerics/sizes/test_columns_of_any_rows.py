@@ -27,11 +27,11 @@ PAIRED = (
     "tiling{tile=128x32x64},tma-insertion,swizzle-selection,epilogue-staging,"
     "clustering{shape=2x1 pair=true},pipelining,warp-specialization,persistence{order=n ctas=4}"
 )
-TURNED = (
+PERMUTED = (
     "tiling{tile=64x80x64 swap=true},tma-insertion,swizzle-selection,epilogue-staging,"
     "clustering{shape=1x2},pipelining,warp-specialization,persistence{order=n ctas=4}"
 )
-FULL = (("sm_90a", HOPPER), ("sm_100a", PAIRED), ("sm_90a", TURNED))
+FULL = (("sm_90a", HOPPER), ("sm_100a", PAIRED), ("sm_90a", PERMUTED))
 SPLIT = "tiling{tile=64x64x64},tma-insertion{box=3d},swizzle-selection,split-k{parts=2 over=grid}"
 OTHERS = [
     ("sm_90a", SPLIT),

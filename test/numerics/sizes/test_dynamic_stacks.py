@@ -50,7 +50,7 @@ BLACKWELL = (
     "tiling{tile=128x64x64},tma-insertion,swizzle-selection,epilogue-staging,clustering,"
     "pipelining,warp-specialization,persistence{scheduler=clc}"
 )
-TURNED = (
+PERMUTED = (
     "tiling{tile=64x16x64 swap=true},tma-insertion,swizzle-selection,epilogue-staging,"
     "clustering{shape=1x2},pipelining,warp-specialization,persistence{order=n ctas=4}"
 )
@@ -59,7 +59,7 @@ PAIRED = (
     "clustering{shape=2x1 pair=true},pipelining,warp-specialization,persistence{scheduler=clc}"
 )
 PREFIXES = prefixes_of(
-    ("sm_90a", HOPPER), ("sm_100a", BLACKWELL), ("sm_90a", TURNED), ("sm_100a", PAIRED)
+    ("sm_90a", HOPPER), ("sm_100a", BLACKWELL), ("sm_90a", PERMUTED), ("sm_100a", PAIRED)
 )
 SPLIT = "tiling{tile=64x64x64},tma-insertion,swizzle-selection,split-k{parts=2 over=OVER}"
 OTHERS = [
@@ -119,7 +119,7 @@ def test_every_prefix_runs_for_any_batch(target, pipeline, beside):
 
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("shared", [(True, False), (False, True)])
-@pytest.mark.parametrize(("target", "pipeline"), [("sm_90a", TURNED), ("sm_100a", BLACKWELL)])
+@pytest.mark.parametrize(("target", "pipeline"), [("sm_90a", PERMUTED), ("sm_100a", BLACKWELL)])
 def test_all_matrices_may_share_an_operand(target, pipeline, shared):
     bundle = compile_stack(target, pipeline, True, shared)
     assert all(is_right(bundle, batch) for batch in SIZES)
@@ -130,7 +130,7 @@ def test_a_launch_has_as_many_clusters_for_each_matrix_or_as_many_as_share_them(
     assert [tiled.at(b).manifest["grid"] for b in (1, 2, 9)] == [[2, 2, 1], [4, 2, 1], [18, 2, 1]]
     several = compile_stack("sm_90a", "tiling{tile=64x16x64 swap=true}")
     assert [several.at(batch).manifest["grid"] for batch in (1, 3)] == [[2, 3, 1], [6, 3, 1]]
-    shared = compile_stack("sm_90a", TURNED)
+    shared = compile_stack("sm_90a", PERMUTED)
     grids = [shared.at(batch).manifest["grid"] for batch in (1, 2, 10**6)]
     assert grids == [[2, 2, 1], [2, 2, 1], [2, 2, 1]]
     assert most_rows(tiled.manifest) == 2**30 // 4  # tiles, four of each matrix

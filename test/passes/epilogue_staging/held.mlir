@@ -14,8 +14,8 @@
 
 // THREADS-NOT: tile.read_ahead
 
-// LOOPS-COUNT-11: "tile.read_beside"
-// LOOPS-NOT:   "tile.read_beside"
+// LOOPS-COUNT-11: "tile.read_operand"
+// LOOPS-NOT:   "tile.read_operand"
 // LOOPS:       scf.for
 // LOOPS:       "tile.held_element"(%{{.*}}, %{{.*}}) {axes = ""} : (memref<f32, 1>, f32) -> f32
 // LOOPS:       "tile.held_element"(%{{.*}}, %{{.*}}) {axes = "m"} : (memref<256xf32, 1>, f32) -> f32

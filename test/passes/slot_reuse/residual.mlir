@@ -36,7 +36,7 @@
 
 // LOOPS:       %[[AB:.*]] = "sm.slot_memory"() {offsets = [0, 65536], slots = 4 : i64}
 // LOOPS:       %[[MEMORY:.*]] = "sm.slot_memory"() {offsets = [0], slots = 4 : i64}
-// LOOPS:       "sm.left_ring"(%{{.*}}, %[[MEMORY]], %[[AB]])
+// LOOPS:       "sm.reused_ring"(%{{.*}}, %[[MEMORY]], %[[AB]])
 // LOOPS:       scf.for %{{.*}} = %{{.*}} to %[[FOUR:c4[_0-9]*]]
 // LOOPS-NOT:   tile.prefetch_boxes
 // LOOPS:       scf.for %{{.*}} = %[[FOUR]] to %[[EIGHT:c8[_0-9]*]]

@@ -10,7 +10,7 @@
 // CHECK: scf.for %[[K:.*]] = %
 // CHECK: %[[W:.*]] = "tile.load"(%[[B]], %[[PLACE]]#0, %[[K]]){{.*}} -> !tile.smem<tensor<128x32xui8>, "k", "none">
 // CHECK: %[[X:.*]] = "tile.load"(%[[A]], %[[PLACE]]#1, %[[K]]){{.*}} -> !tile.smem<tensor<32x64xbf16>, "k", "none">
-// CHECK: "tile.turned_weight_mma"(%{{.*}}, %[[W]], %[[X]], %{{.*}}, %[[PLACE]]#0, %[[K]], %[[S]], %[[Z]]) {b_type = "u4", group = 128 : i64
+// CHECK: "tile.exchanged_weight_mma"(%{{.*}}, %[[W]], %[[X]], %{{.*}}, %[[PLACE]]#0, %[[K]], %[[S]], %[[Z]]) {b_type = "u4", group = 128 : i64
 // CHECK: tile.swapped
 func.func @f(%a: tensor<48x256xbf16>, %b: tensor<200x256xui4>, %s: tensor<200x2xbf16>,
              %z: tensor<200x2xui8>) -> tensor<48x200xf32> {

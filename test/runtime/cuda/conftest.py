@@ -16,7 +16,7 @@ from tilewright.runtime.bundles.bundle import seal
 from tilewright.runtime.operands.dlpack import _Tensor
 
 INVALID_VALUE = 1
-SOURCE = Path(__file__).parents[3] / "runtime" / "_again.c"
+SOURCE = Path(__file__).parents[3] / "runtime" / "_relaunch.c"
 ENUMS = {
     "CUdevice_attribute": {
         "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR": 75,
@@ -321,16 +321,18 @@ def b200(request, monkeypatch):
 
 @pytest.fixture(scope="session")
 def extension(tmp_path_factory):
-    """`runtime/_again.c` of this tree, built by the compiler of this machine."""
+    """`runtime/_relaunch.c` of this tree, built by the compiler of this machine."""
     compiler = shutil.which("cc")
     headers = Path(sysconfig.get_path("include"))
     if compiler is None or not (headers / "Python.h").exists():
         pytest.skip(f"a C compiler and {headers / 'Python.h'} are needed")
-    built = tmp_path_factory.mktemp("extension") / f"_again{sysconfig.get_config_var('EXT_SUFFIX')}"
+    built = (
+        tmp_path_factory.mktemp("extension") / f"_relaunch{sysconfig.get_config_var('EXT_SUFFIX')}"
+    )
     words = ["-O2", "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
     words += ["-Wno-missing-field-initializers", "-Wno-unused-parameter", f"-I{headers}"]
     subprocess.run([compiler, *words, str(SOURCE), "-o", str(built)], check=True)
-    name = "tilewright.runtime._again"
+    name = "tilewright.runtime._relaunch"
     spec = importlib.util.spec_from_file_location(name, built)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tilewright.runtime.again import Known
+from tilewright.runtime.relaunch import Known
 
 SUCCESS, FAILURE = "pthread_equal", "getpid"  # which give 0 for these arguments, and a number
 
@@ -59,7 +59,7 @@ def made(module, **other):
     for name in ("launch", "captures"):
         function = getattr(library, given[name])
         given[name] = ctypes.cast(function, ctypes.c_void_p).value
-    return module.Again(**given)
+    return module.Relauncher(**given)
 
 
 @pytest.mark.parametrize("end", ENDS)

@@ -26,7 +26,7 @@ class SharedRules(Listener):
 
     clocked: whether clocks say what a proxy fence covers: `checks.races` then judges that.
     lenient: only warn of what libraries ship: bulk stores that a CTA leaves behind, arrivals at an
-    mbarrier before a wait has seen the phase before, and what `told_of` holds.
+    mbarrier before a wait has seen the phase before, and what `as_warning` holds.
     """
 
     def __init__(self, launch: Launch, *, clocked: bool, lenient: bool):
@@ -35,7 +35,7 @@ class SharedRules(Listener):
         self._busy: dict[EngineOp, BusySource] = {}
 
     @contextmanager
-    def told_of(self, category: str) -> Iterator[None]:
+    def as_warning(self, category: str) -> Iterator[None]:
         """What breaks a rule within is a warning of this category if libraries ship such code."""
         try:
             yield

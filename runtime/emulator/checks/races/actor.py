@@ -65,7 +65,7 @@ class Actor:
         return _NOTHING if rows is None else rows[kind]
 
 
-class Meant:
+class PendingOperation:
     """What is kept of an asynchronous operation. clock: what its warp knew at issue; issuer: the
     warp's CTA; issued: the component and time of the issue; event: the event of its completion;
     lanes: the lanes whose copies it completes, None for all."""

@@ -51,7 +51,7 @@ class Actors:
     def known(self, warp: Warp, lanes: Lanes = None) -> Known:
         """What the lanes of a warp know that access memory or execute an instruction."""
         known = self._clocks[warp].known
-        if not known.apart:
+        if not known.by_lane:
             return known.common
         return known.least(lanes or releasing(warp))
 
@@ -75,7 +75,7 @@ class Actors:
         rows = known.wide(clock.domain.width)
         actor = Actor(clock.domain, own, when, rows, known.others, strong is not None)
         actor.together = known.together
-        if clock.known.apart:
+        if clock.known.by_lane:
             actor.warp = clock.known
         self._reaches.belongs(own, (clock.domain.number, warp.cta.rank))
         if strong is not None:

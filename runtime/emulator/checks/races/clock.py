@@ -43,8 +43,8 @@ _STEP = 32
 Event = tuple[int, int]
 """A component and a time."""
 Rows = np.ndarray
-ToldOf = Callable[[str], AbstractContextManager[None]]
-"""`SharedRules.told_of`: within its context, breaking a rule is only a warning, since libraries
+AsWarning = Callable[[str], AbstractContextManager[None]]
+"""`SharedRules.as_warning`: within its context, breaking a rule is only a warning, since libraries
 ship such code."""
 
 
@@ -77,7 +77,7 @@ class Domain:
         """Whether the component stands for accesses of a warp to the memory of other CTAs."""
         return any(component in components for components in self.away.values())
 
-    def tell_lanes_apart(self, component: int) -> None:
+    def separate_lanes(self, component: int) -> None:
         """Allows the component's lanes to have components of their own."""
         self.lanes.setdefault(component, np.zeros(LANES, np.int64))
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...errors import Trap
 from ...interface import Cta, EngineOp
-from .clock import HAPPENED, OVER, Domain, Event, ToldOf
+from .clock import HAPPENED, OVER, AsWarning, Domain, Event
 from .warp_clock import WarpClock
 
 _RELEASING = ", where it arrives with .release"
@@ -66,12 +66,14 @@ def require_started(
     clock.met.add(owner)
 
 
-def check_exit(cta: Cta, domain: Domain, known: Iterable[np.ndarray], told_of: ToldOf) -> None:
+def check_exit(
+    cta: Cta, domain: Domain, known: Iterable[np.ndarray], as_warning: AsWarning
+) -> None:
     """Traps if something of this is not known to any warp of the CTA; known: the rows of their
     clocks.
 
-    told_of: as in `SharedRules`. The commits of a thread arrive in their order on GPUs: DeepGEMM's
-    kernels for pairs wait only for the last one. PTX does not say so.
+    as_warning: as in `SharedRules`. The commits of a thread arrive in their order on GPUs:
+    DeepGEMM's kernels for pairs wait only for the last one. PTX does not say so.
     """
     clocks = list(known)
     done = cta.state("done from afar", dict)
@@ -86,7 +88,7 @@ def check_exit(cta: Cta, domain: Domain, known: Iterable[np.ndarray], told_of: T
         happened = max(int(rows[HAPPENED, component]) for rows in clocks) >= time
         orders = "only a relaxed arrival" if happened else "nothing"
         later = commit is not None and seen.get(commit[0], 0) > commit[1]
-        with told_of("unawaited-commit") if later else nullcontext():
+        with as_warning("unawaited-commit") if later else nullcontext():
             raise Trap(
                 "exited-cta",
                 f"the CTA exits, and {orders} orders that behind the"

@@ -111,13 +111,13 @@ class LanesKnown:
     def __init__(self, domain: Domain, rows: Rows, alive: Callable[[], int]):
         self._domain, self._alive = domain, alive
         self.common = Known(rows)
-        self.apart: dict[int, Known] = {}
+        self.by_lane: dict[int, Known] = {}
         self.all: list[Known] = [self.common]
         self.fenced: dict[tuple[int, int], Known] = {}
 
     def of(self, lanes: Lanes) -> list[Known]:
         """What the lanes know, each entry once."""
-        if not self.apart:
+        if not self.by_lane:
             return self.all
         return list(self.of_each(self._lanes() if lanes is None else lanes))
 
@@ -129,7 +129,7 @@ class LanesKnown:
         """The lanes by what they know."""
         found: dict[Known, list[int]] = {}
         for lane in lanes:
-            found.setdefault(self.apart.get(lane, self.common), []).append(lane)
+            found.setdefault(self.by_lane.get(lane, self.common), []).append(lane)
         return found
 
     def least(self, lanes: Lanes) -> Known:
@@ -155,31 +155,31 @@ class LanesKnown:
         if lanes is None:
             return self.all
         shared = {id(self.common)}
-        shared |= {id(known) for lane, known in self.apart.items() if lane not in lanes}
+        shared |= {id(known) for lane, known in self.by_lane.items() if lane not in lanes}
         found = self.of_each(lanes)
         for known in [known for known in found if id(known) in shared]:
             copy = known.copy()
-            self.apart.update(dict.fromkeys(found.pop(known), copy))
+            self.by_lane.update(dict.fromkeys(found.pop(known), copy))
             found[copy] = []
         self._note()
         return list(found)
 
     def _note(self) -> None:
-        self.all = [self.common, *dict.fromkeys(self.apart.values())]
+        self.all = [self.common, *dict.fromkeys(self.by_lane.values())]
 
     def settle(self) -> None:
         """Lanes that know no more than all others stop having entries of their own."""
-        if self.apart.keys() >= set(self._lanes()):
+        if self.by_lane.keys() >= set(self._lanes()):
             self._raise_common()
-        covered = {lane: known for lane, known in self.apart.items() if self.common.covers(known)}
+        covered = {lane: known for lane, known in self.by_lane.items() if self.common.covers(known)}
         self._keep_fenced(covered)
-        self.apart = {lane: known for lane, known in self.apart.items() if lane not in covered}
+        self.by_lane = {lane: known for lane, known in self.by_lane.items() if lane not in covered}
         self._note()
 
-    def _keep_fenced(self, apart: dict[int, Known]) -> None:
+    def _keep_fenced(self, by_lane: dict[int, Known]) -> None:
         """What the fence of a lane covers remains what that lane alone passes on by relaxed
         operations."""
-        for lane, known in apart.items():
+        for lane, known in by_lane.items():
             if known.alone is not None:
                 self.fenced[lane, known.alone] = known
 
@@ -203,10 +203,10 @@ class LanesKnown:
 
     def meet(self) -> None:
         """All lanes learn what each of them knows."""
-        self._keep_fenced(self.apart)
+        self._keep_fenced(self.by_lane)
         for known in self.all[1:]:
             self.common.join(known, self._domain)
-        self.apart, self.all = {}, [self.common]
+        self.by_lane, self.all = {}, [self.common]
 
 
 def _is_in(rows: Rows, others: Rows) -> bool:

@@ -27,10 +27,10 @@ def releasing(warp: Warp) -> tuple[int, ...] | None:
         _, guard, negated = warp.launch.code[split.pc]
         if guard is not None:
             lone = lone & (warp.regs[guard] != negated)
-    return lanes_apart(warp, lone)
+    return lanes_of_mask(warp, lone)
 
 
-def lanes_apart(warp: Warp, mask: np.ndarray) -> tuple[int, ...] | None:
+def lanes_of_mask(warp: Warp, mask: np.ndarray) -> tuple[int, ...] | None:
     """The lanes of a mask; None if they are all that are alive."""
     return None if mask is FULL or lanes_to_int(mask) == warp.live else lanes_in(mask)
 

@@ -15,7 +15,7 @@ from ...interface import Cta, Launch, Warp
 from .actor import line_of
 from .actors import Actors
 from .clock import HAPPENED, OWN_CLUSTER, OWN_CTA, Event, Message, joined
-from .lane_times import lanes_apart, releasing
+from .lane_times import lanes_of_mask, releasing
 from .verdicts import early_arrival
 from .warp_clock import WarpClock
 
@@ -76,7 +76,7 @@ class Meetings(Actors):
             self._meetings.pop(barrier, None)
 
     def converged(self, warp: Warp, mask: np.ndarray) -> None:
-        clock, lanes = self._clocks[warp], lanes_apart(warp, mask)
+        clock, lanes = self._clocks[warp], lanes_of_mask(warp, mask)
         if lanes is None:
             clock.come_together()
         else:

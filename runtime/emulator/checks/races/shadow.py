@@ -16,7 +16,7 @@ from ...machine.shared_access import Words
 from ...truth import any_of
 from ..fences.proxy import CLOCKED, SharedProxy
 from .actor import LINE_BITS, Actor
-from .clock import ASYNC, KNOWN, OVER, Domain, ToldOf
+from .clock import ASYNC, KNOWN, OVER, AsWarning, Domain
 from .compared import Compared
 from .earlier_writes import EarlierWrites
 from .grains import Cells, Run, Span, bytes_of, row_span, span_of
@@ -39,15 +39,21 @@ class SharedShadow:
     """The marks of one CTA's shared memory of ``size`` bytes; offsets are those of its window.
 
     proxy: knows the writing threads that have not executed a proxy fence since. warn: is called for
-    a write that only other threads have fenced. told_of: as in `SharedRules`.
+    a write that only other threads have fenced. as_warning: as in `SharedRules`.
     """
 
     def __init__(
-        self, size: int, domain: Domain, name: str, proxy: SharedProxy, warn: Warn, told_of: ToldOf
+        self,
+        size: int,
+        domain: Domain,
+        name: str,
+        proxy: SharedProxy,
+        warn: Warn,
+        as_warning: AsWarning,
     ):
         self._size = -size % 16 + size
         self._domain, self._name, self._proxy, self._warn = domain, name, proxy, warn
-        self._told_of = told_of
+        self._as_warning = as_warning
         self._tags = proxy.tags
         self._writes = LastWrites(self._size)
         self._earlier = EarlierWrites(self._size)
@@ -253,7 +259,7 @@ class SharedShadow:
             other = other.replace(" of cta", f" lane {(int(self._tags[at]) - 1) % 32} of cta")
         fenced = not actor.asynchronous or self._tags[at] == 0
         shipped = past_event.is_shipped(what, other, fenced=fenced)
-        with self._told_of(shipped) if shipped else nullcontext():
+        with self._as_warning(shipped) if shipped else nullcontext():
             raise past_event.refusal(what, place, other, ASYNC)
 
 

@@ -22,7 +22,7 @@ from ...ptx.lanes import WARP_SIZE
 from ..fences.shared_rules import SharedRules
 from ..fences.tensor_fences import PastAccess
 from .accesses import Accesses
-from .actor import LINE_BITS, Meant, describe, line_of
+from .actor import LINE_BITS, PendingOperation, describe, line_of
 from .clock import (
     ASYNC,
     ASYNC_GLOBAL,
@@ -42,7 +42,7 @@ from .exits import ARRIVAL, check_exit, note
 from .freed_pairs import check_freed, check_permit, note_taken
 from .global_shadow import GlobalShadow
 from .idle_reads import IdleReads
-from .lane_times import lanes_apart, releasing
+from .lane_times import lanes_of_mask, releasing
 from .late_inits import LateInits
 from .meetings import Meetings
 from .places import Places
@@ -93,7 +93,7 @@ class Races(Meetings, Listener):
         domain, warn = self._domain_of[cta.cluster], self._launch.warn
         size, proxy = len(cta.shared.data), self._rules.of[cta]
         shadow = self._shadows[cta] = SharedShadow(
-            size, domain, f"cta {cta.index}", proxy, warn, self._rules.told_of
+            size, domain, f"cta {cta.index}", proxy, warn, self._rules.as_warning
         )
         cta.shared.watch(Accesses(self, self._launch, shadow, cta))
 
@@ -103,7 +103,7 @@ class Races(Meetings, Listener):
 
     def cta_exited(self, cta: Cta) -> None:
         known = (self._clocks[warp].wide() for warp in cta.warps)
-        check_exit(cta, self._domain_of[cta.cluster], known, self._rules.told_of)
+        check_exit(cta, self._domain_of[cta.cluster], known, self._rules.as_warning)
         self._forget(cta)
 
     def _forget(self, cta: Cta) -> None:
@@ -163,11 +163,11 @@ class Races(Meetings, Listener):
             lanes = releasing(warp)
             clock = self._clocks[warp]
             issued = clock.own, clock.time
-            op.marks = Meant(clock.release(lanes), warp.cta, issued)
+            op.marks = PendingOperation(clock.release(lanes), warp.cta, issued)
             op.marks.event = event
             op.marks.lanes = lanes if op.joins and op.stream == (CP_ASYNC, None) else None
         elif self.operation is not None and self.operation.marks is not None:
-            op.marks = Meant(self.operation.marks.clock, self.operation.marks.issuer)
+            op.marks = PendingOperation(self.operation.marks.clock, self.operation.marks.issuer)
 
     def _event_of(self, warp: Warp, op: EngineOp) -> Event | None:
         """The next event of the operation's stream, or the newest one that there is."""
@@ -182,7 +182,7 @@ class Races(Meetings, Listener):
     def _stream(self, warp: Warp, key: str, kind: str) -> Event:
         event = self._clocks[warp].stream(key, lambda: f"{kind} of {describe(warp)}")
         if kind == CP_ASYNC:
-            self._clocks[warp].domain.tell_lanes_apart(event[0])
+            self._clocks[warp].domain.separate_lanes(event[0])
         return event
 
     def began(self, op: EngineOp) -> None:
@@ -253,7 +253,7 @@ class Races(Meetings, Listener):
         complete."""
         line = self._barriers[barrier].unseen_by(message)
         if line is not None:
-            with self._rules.told_of("barrier-protocol"):
+            with self._rules.as_warning("barrier-protocol"):
                 raise unseen_phase(barrier, line)
 
     def _end_operation(self, op: EngineOp, target: Cta, barrier: Mbarrier) -> None:
@@ -293,7 +293,7 @@ class Races(Meetings, Listener):
         clock = self._barriers[barrier]
         late = clock.late_waiter()
         if late is not None:
-            with self._rules.told_of("late-wait"):
+            with self._rules.as_warning("late-wait"):
                 raise late_wait(barrier, self._domain_of[target.cluster].name(late[0]), late[1])
         clock.complete()
 
@@ -337,7 +337,7 @@ class Races(Meetings, Listener):
             clock.fence_release(lanes, REACH[scope])
 
     def proxy_fenced(self, warp: Warp, mask: np.ndarray, space: str | None) -> None:
-        lanes, own_only = lanes_apart(warp, mask), space == "shared::cta"
+        lanes, own_only = lanes_of_mask(warp, mask), space == "shared::cta"
         self._clocks[warp].fence_proxy(lanes, _COVERED[space], own_only=own_only)
 
     def tensor_fenced(self, warp: Warp, before: bool) -> None:
@@ -356,7 +356,7 @@ class Races(Meetings, Listener):
     def pair_asked(self, warp: Warp, peer: Cta, what: str) -> None:
         """PTX ISA §9.7.16.7.1: the issuing warp must make sure that the peer CTA has been
         launched."""
-        with self._rules.told_of("early-alloc"):
+        with self._rules.as_warning("early-alloc"):
             self.require_started(warp, peer, what, "asks another for tensor memory with it")
 
     def pair_freed(self, warp: Warp, peer: Cta) -> None:
@@ -400,5 +400,5 @@ class Races(Meetings, Listener):
         category = NARROW_ARRIVAL if over else None
         if past.issued is not None and self.knows(warp, past.issued):
             category = UNWAITED_STORE
-        with self._rules.told_of(category) if category else nullcontext():
+        with self._rules.as_warning(category) if category else nullcontext():
             raise tensor_race(past.access, what, warp.cta, over=over)

@@ -19,7 +19,8 @@ RELAXED_ALLOC, LANE_RELEASE = "relaxed-alloc", "lane-release"
 NARROW_ARRIVAL, UNWAITED_STORE = "narrow-arrival", "unwaited-store"
 COPY_FENCE = "copy-fence"
 SHIPPED = (RELAXED_ALLOC, LANE_RELEASE, NARROW_ARRIVAL, UNWAITED_STORE, COPY_FENCE)
-"""The categories that are only warnings where libraries ship such code (`SharedRules.told_of`)."""
+"""The categories that are only warnings where libraries ship such code
+(`SharedRules.as_warning`)."""
 LINE_MASK = (1 << LINE_BITS) - 1
 _FENCES = {ASYNC: "fence.proxy.async.shared::cta", ASYNC_GLOBAL: "fence.proxy.async.global"}
 _COPY = "the write by cp.async"

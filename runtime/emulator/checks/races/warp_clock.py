@@ -62,7 +62,7 @@ class WarpClock:
         self._fenced = np.zeros((RELEASED_FAR + 1, LANES), np.int64)
         self._ahead: set[int] = set()
         self._covering: set[int] = set()
-        domain.tell_lanes_apart(self.own)
+        domain.separate_lanes(self.own)
 
     def wide(self) -> Rows:
         """What all lanes know: all rows, wide enough for every component of the domain."""
@@ -138,7 +138,7 @@ class WarpClock:
         for known in others:
             message.join(self._part(known, covered, first))
         if lanes is not None or apart:
-            self._tell_lanes_apart(message.rows, lanes, covered, first)
+            self._pass_on_by_lane(message.rows, lanes, covered, first)
         return message
 
     def _lanes_apart(self, lanes: Lanes, covered: int | None) -> Iterable[int]:
@@ -156,7 +156,7 @@ class WarpClock:
             return Message(self.domain, rows, known.others, known.fences)
         return Message(self.domain, rows, *known.covered.get(covered, ({}, NO_FENCES)))
 
-    def _tell_lanes_apart(self, rows: Rows, lanes: Lanes, covered: int | None, first: int) -> None:
+    def _pass_on_by_lane(self, rows: Rows, lanes: Lanes, covered: int | None, first: int) -> None:
         """Passes on what the lanes have done themselves, and what the others did before they
         met."""
         if lanes is not None:
@@ -199,7 +199,7 @@ class WarpClock:
                 known.take_in(message, self.domain, self.own)
         if not relaxed:
             self.tick()
-        if self.known.apart:
+        if self.known.by_lane:
             self.known.settle()
 
     def learn(self, message: Message) -> None:
@@ -234,7 +234,7 @@ class WarpClock:
         elif reach == ELSEWHERE:
             self._covering.clear()
         self.tick()
-        if self.known.apart:
+        if self.known.by_lane:
             self.known.settle()
 
     def _cover(self, known: Known, row: int, lanes: Lanes) -> None:
@@ -257,7 +257,7 @@ class WarpClock:
                 if message is not None:
                     known.take_in(message, self.domain, self.own)
         self.tick()
-        if self.known.apart:
+        if self.known.by_lane:
             self.known.settle()
 
     def fence_proxy(self, lanes: Lanes, rows: tuple[int, ...], *, own_only: bool = False) -> None:

@@ -262,12 +262,12 @@ def _observe(warp: Warp, mask: np.ndarray, waited: list[list[EngineOp]]) -> None
     waiting, lanes = _waiting(warp), np.flatnonzero(mask).tolist()
     alike = all(each == waited[0] for each in waited)
     over = []
-    told = warp.cta.shared.heard("copy_awaited")
+    listeners = warp.cta.shared.heard("copy_awaited")
     for op in dict.fromkeys(op for each in waited[: 1 if alike else None] for op in each):
         own = zip(lanes, waited, strict=True)
         copy, left = waiting[op]
         now = left.intersection(lanes if alike else (lane for lane, ops in own if op in ops))
-        for tell in told:
+        for tell in listeners:
             tell(warp, *copy.part(now))
         left -= now
         if not left:

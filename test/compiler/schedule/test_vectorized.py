@@ -5,9 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from tilewright.compiler.schedule.any_size import at_once
-from tilewright.compiler.schedule.any_size.at_once import Numbers, Problems, Run, kept_by, times_of
+from tilewright.compiler.schedule.any_size import vectorized
 from tilewright.compiler.schedule.any_size.sharing import for_rows
+from tilewright.compiler.schedule.any_size.vectorized import (
+    Numbers,
+    Problems,
+    Run,
+    kept_by,
+    times_of,
+)
 from tilewright.compiler.schedule.estimates.estimate import estimate
 from tilewright.compiler.schedule.problem import Problem
 from tilewright.compiler.schedule.rules.group_rules import level_schedule
@@ -33,7 +39,7 @@ OPEN = {
 @pytest.mark.parametrize("chip", ["sm_90a", "h100", "sm_100a"])
 @pytest.mark.parametrize("name", OPEN)
 def test_every_time_is_that_of_the_problem_alone(name, chip, monkeypatch):
-    monkeypatch.setattr(at_once, "FEW", 1)
+    monkeypatch.setattr(vectorized, "FEW", 1)
     m, n, k, more = OPEN[name]
     spec = MatmulSpec(m, n, k, **more)
     target = target_for(spec, chip)
@@ -53,7 +59,7 @@ def test_every_time_is_that_of_the_problem_alone(name, chip, monkeypatch):
 @pytest.mark.parametrize("name", OPEN)
 def test_rules_are_kept_by_the_problems_that_keep_them_alone(name, chip, monkeypatch):
     """Of schedules that are chosen at some sizes, and of others of which most break a rule."""
-    monkeypatch.setattr(at_once, "FEW", 1)
+    monkeypatch.setattr(vectorized, "FEW", 1)
     m, n, k, more = OPEN[name]
     spec = MatmulSpec(m, n, k, **more)
     target, unit, judged = target_for(spec, chip), max(1, spec.groups), set()

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tilewright.compiler import backend, driver, pipeline
-from tilewright.compiler.beside import beside
+from tilewright.compiler.concurrency import run_concurrently
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
@@ -24,7 +24,7 @@ SPEC = MatmulSpec(64, 96, 128)
 def checked(monkeypatch):
     """What is checked, in order: the pass, and whether LLVM is at work."""
     found, at_work = [], threading.Event()
-    check, run = pipeline._check_after, backend.beside
+    check, run = pipeline._check_after, backend.run_concurrently
 
     def noted(name, whole, module):
         found.append((name, at_work.is_set()))
@@ -36,7 +36,7 @@ def checked(monkeypatch):
         at_work.clear()
 
     monkeypatch.setattr(pipeline, "_check_after", noted)
-    monkeypatch.setattr(backend, "beside", beside_llvm)
+    monkeypatch.setattr(backend, "run_concurrently", beside_llvm)
     return found
 
 
@@ -133,7 +133,7 @@ def test_both_are_waited_for_and_raise():
 
     ended = []
     with pytest.raises(ValueError, match="native"):
-        beside(raises, lambda: ended.append("python"))
+        run_concurrently(raises, lambda: ended.append("python"))
     going = threading.Event()
 
     def native():
@@ -146,7 +146,7 @@ def test_both_are_waited_for_and_raise():
         raise KeyError("python")
 
     with pytest.raises(KeyError, match="python"):
-        beside(native, python)
+        run_concurrently(native, python)
     assert ended == ["python", "native"]
 
 
@@ -161,7 +161,7 @@ def test_an_interrupt_comes_behind_native_code():
         ended.append("native")
 
     with pytest.raises(KeyboardInterrupt):
-        beside(native, lambda: None)
+        run_concurrently(native, lambda: None)
     assert ended == ["native"]
 
 
@@ -173,5 +173,5 @@ def test_where_no_thread_begins_one_comes_behind_the_other(monkeypatch):
 
     monkeypatch.setattr(threading.Thread, "start", refused)
     called = []
-    beside(lambda: called.append("native"), lambda: called.append("python"))
+    run_concurrently(lambda: called.append("native"), lambda: called.append("python"))
     assert called == ["native", "python"]

@@ -1,5 +1,5 @@
 """Schedules with A and B exchanged, so that the MMA's A is a tile of narrow weights that threads
-widen: for wgmma with their times, and for tcgen05.mma (`turned_tensor`).
+widen: for wgmma with their times, and for tcgen05.mma (`swapped_weight_tensor`).
 
     step    what the tensor core multiplies, and what threads widen and add at the same time: of
             several warpgroups one multiplies while another widens; a single one waits for itself
@@ -23,7 +23,7 @@ from ....dialects.target import WARP_THREADS, Target
 from ....dialects.weight_legality import weight_columns, weight_depth
 from ...spec import MatmulSpec
 from ..chips.chip_figures import figures, tensor_figures
-from .turned_tensor import stored_cycles, tensor_cycles
+from .swapped_weight_tensor import stored_cycles, tensor_cycles
 
 ROWS_MIN = 48  # of A, from which on mma.sync is not always faster
 TILES: dict[bool, tuple[tuple[int, int], ...]] = {
@@ -56,7 +56,7 @@ LAUNCH_US = 1.2
 
 
 @record
-class TurnedSchedule:
+class SwappedWeightSchedule:
     """A tile of N×M×K elements, the `mma` that multiplies it, and the slots of its ring; with
     `grouped`, threads add the products of groups.
 
@@ -103,7 +103,7 @@ class TurnedSchedule:
         return ",".join(text for text, wanted in passes.items() if wanted)
 
 
-def turned_schedules(spec: MatmulSpec, target: Target) -> Iterator[TurnedSchedule]:
+def swapped_weight_schedules(spec: MatmulSpec, target: Target) -> Iterator[SwappedWeightSchedule]:
     """All candidates: for one output whose M a single tile covers, if a launch gives M. Those with
     wgmma read no operands as large as C, since nothing was measured with them."""
     grouped = spec.group_size not in (0, spec.k)
@@ -145,7 +145,7 @@ def _covers(spec: MatmulSpec, tile: tuple[int, int, int], most: int, used: Targe
 
 def _schedule(
     spec: MatmulSpec, tile: tuple[int, int, int], grouped: bool, parts: int, target: Target
-) -> TurnedSchedule | None:
+) -> SwappedWeightSchedule | None:
     """The schedule of a tile; None if its ring does not fit or its parts have too few steps."""
     steps = -(-spec.k // tile[2])
     used = -(-steps // -(-steps // parts))
@@ -157,13 +157,15 @@ def _schedule(
         return None  # threads would read rows across the columns that they have
     room = target.shared_bytes - RESERVED_BYTES - (STAGING_BYTES if staged else 0)
     room += STAGING_BYTES // 2 if ahead else 0  # whose pieces are half as wide
-    room -= ahead * tile[0] * PIECES[0] * beside_bytes(spec)
+    room -= ahead * tile[0] * PIECES[0] * epilogue_operand_bytes(spec)
     stages = min(STAGES_MAX, -(-steps // parts), room // _stage_bytes(spec, tile))
     if stages < min(STAGES_MIN, steps):
         return None
     several = _ctas(spec, tile, parts) > target.multiprocessors
     persistent = several and staged and not spec.dynamic_m
-    return TurnedSchedule(tile, target.mma.name, grouped, stages, parts, staged, persistent, ahead)
+    return SwappedWeightSchedule(
+        tile, target.mma.name, grouped, stages, parts, staged, persistent, ahead
+    )
 
 
 def piece_columns(n: int) -> int:
@@ -171,12 +173,14 @@ def piece_columns(n: int) -> int:
     return next(each for each in PIECES if n % each == 0)
 
 
-def beside_bytes(spec: MatmulSpec) -> int:
+def epilogue_operand_bytes(spec: MatmulSpec) -> int:
     """The bytes per element of all operands as large as C."""
     return sum(DTYPES[dtype].bytes for dtype in spec.beside)
 
 
-def turned_cycles(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> float:
+def swapped_weight_cycles(
+    spec: MatmulSpec, schedule: SwappedWeightSchedule, target: Target
+) -> float:
     """Cycles of a product, from the start of the first CTA."""
     if target.using(schedule.mma).adds_from_tensor_memory:
         return _tensor_cycles(spec, schedule, target)
@@ -195,20 +199,22 @@ def turned_cycles(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) ->
     return rounds * (steps * step + store + _meet(spec, schedule, target)) + starts * START_CYCLES
 
 
-def _tensor_cycles(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> float:
+def _tensor_cycles(spec: MatmulSpec, schedule: SwappedWeightSchedule, target: Target) -> float:
     """The same with tcgen05.mma: a CTA that follows another one waits until that one has ended."""
     tile, parts = schedule.tile, schedule.parts
     rounds = math.ceil(_ctas(spec, tile, parts) / target.multiprocessors)
     each = tensor_cycles(spec, tile, parts, schedule.stages, target)
     each += stored_cycles(tile, schedule.staged, target) + _meet(spec, schedule, target)
-    each += _beside_cycles(spec, schedule, target)
+    each += _epilogue_operand_cycles(spec, schedule, target)
     between = 0 if schedule.persistent else tensor_figures(target).cta_turnover
     return rounds * each + (rounds - 1) * between
 
 
-def _beside_cycles(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> float:
+def _epilogue_operand_cycles(
+    spec: MatmulSpec, schedule: SwappedWeightSchedule, target: Target
+) -> float:
     """Cycles that operands as large as C add: threads read pieces from shared memory, and wait for
-    those that have not arrived during the MMAs (`costs.beside_cycles`)."""
+    those that have not arrived during the MMAs (`costs.epilogue_operand_cycles`)."""
     if not schedule.ahead:
         return 0
     chip, (rows, n, _) = figures(target), schedule.tile
@@ -216,10 +222,10 @@ def _beside_cycles(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -
     piece = stored_cycles(schedule.tile, True, target) / pieces
     late = max(0, pieces - schedule.ahead)
     waited = max(0, (chip.piece_latency + piece) / schedule.ahead - piece)
-    return rows * n * beside_bytes(spec) / chip.shared_rate + late * waited
+    return rows * n * epilogue_operand_bytes(spec) / chip.shared_rate + late * waited
 
 
-def _meet(spec: MatmulSpec, schedule: TurnedSchedule, target: Target) -> float:
+def _meet(spec: MatmulSpec, schedule: SwappedWeightSchedule, target: Target) -> float:
     """Cycles in which parts of K write their sums and the last one reads all of them."""
     parts = figures(target).parts
     if schedule.parts == 1 or parts is None:

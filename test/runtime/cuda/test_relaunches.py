@@ -1,4 +1,5 @@
-"""Launches on tensors like earlier ones: `_again.c` and again.py do the same for any of them."""
+"""Launches on tensors like earlier ones: `_relaunch.c` and relaunch.py do the same for any of
+them."""
 
 import ctypes
 import gc
@@ -14,9 +15,9 @@ import pytest
 import torch
 
 from tilewright.runtime import DeviceError
-from tilewright.runtime import again as way_of_python
-from tilewright.runtime.again import NOTHING, Again, Known, extension
+from tilewright.runtime import relaunch as way_of_python
 from tilewright.runtime.gpu.operands import counter, maker, recognizer
+from tilewright.runtime.relaunch import NOTHING, Known, Relauncher, extension
 
 FUNCTION, INDEX = 0xF00, 3
 LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)
@@ -117,8 +118,8 @@ class Both:
         address = driver.capturing(self.capture) if asks else 0
         python = (lambda: self.is_captured) if asks else None
         self.ways = (
-            module.Again(launch=driver.address, function=FUNCTION, captures=address, **shared),
-            Again(launch=driver, function=FUNCTION, captures=python, **shared),
+            module.Relauncher(launch=driver.address, function=FUNCTION, captures=address, **shared),
+            Relauncher(launch=driver, function=FUNCTION, captures=python, **shared),
         )
 
     @property
@@ -198,28 +199,29 @@ def test_both_ways_launch_the_same_for_any_tensors(extension, seed):
 
 @pytest.fixture(params=["c", "python"])
 def way(request):
-    """way(**arguments): an `Again` that launches by C or by Python."""
+    """way(**arguments): an `Relauncher` that launches by C or by Python."""
 
     def made(driver, **arguments):
         given = {"failed": None, "recognizes_inputs": None, "make": None, "stream_of": None}
         given |= {"index": INDEX, "workspaces": None, "count_up": lambda written: None, **arguments}
         if request.param == "python":
-            return Again(launch=driver, function=FUNCTION, captures=None, **given)
+            return Relauncher(launch=driver, function=FUNCTION, captures=None, **given)
         module = request.getfixturevalue("extension")
-        return module.Again(launch=driver.address, function=FUNCTION, captures=0, **given)
+        return module.Relauncher(launch=driver.address, function=FUNCTION, captures=0, **given)
 
     return made
 
 
 @pytest.fixture
 def in_c(extension):
-    """in_c(driver, launches=…): an `Again` of the extension that recognizes whatever it gets."""
+    """in_c(driver, launches=…): an `Relauncher` of the extension that recognizes whatever it
+    gets."""
 
     def made(driver, **arguments):
         given = {"failed": None, "recognizes": lambda *tensors: True, "recognizes_inputs": None}
         given |= {"make": None, "stream_of": None, "index": INDEX, "workspaces": None}
         given |= {"count_up": None, "function": FUNCTION, "captures": 0, **arguments}
-        return extension.Again(launch=driver.address, **given)
+        return extension.Relauncher(launch=driver.address, **given)
 
     return made
 
@@ -377,7 +379,7 @@ def test_the_environment_leaves_the_extension_out_or_insists(asked):
 @pytest.mark.parametrize("interface", [way_of_python.INTERFACE, way_of_python.INTERFACE + 1])
 def test_an_extension_of_other_sources_is_not_used(monkeypatch, interface):
     module = SimpleNamespace(INTERFACE=interface)
-    monkeypatch.setitem(sys.modules, "tilewright.runtime._again", module)
+    monkeypatch.setitem(sys.modules, "tilewright.runtime._relaunch", module)
     expected = module if interface == way_of_python.INTERFACE else None
     assert way_of_python._built() is expected
 

@@ -28,7 +28,7 @@ def least_epilogue_cycles(problem: Problem, tile: Schedule, target: Target) -> f
     cycles = least_computed_cycles(problem, tile, target)
     cycles += figures(target).group_walk if problem.grouped == "m" else 0
     alone, least = stored_alone(problem, tile, target), math.inf
-    beside = _beside_cycles(problem, tile, target)
+    beside = _epilogue_operand_cycles(problem, tile, target)
     for one in _stored(problem, tile, target):
         stored = alone * (cycles + store_cycles(problem, one, target))
         around = 0 if one.staging else vector_cycles(problem, one, target)
@@ -48,7 +48,9 @@ def _stored(problem: Problem, tile: Schedule, target: Target) -> Iterator[Schedu
                 yield one
 
 
-def _beside_cycles(problem: Problem, tile: Schedule, target: Target) -> tuple[float, float]:
+def _epilogue_operand_cycles(
+    problem: Problem, tile: Schedule, target: Target
+) -> tuple[float, float]:
     """Cycles for other operands as large as C: of direct stores, and of staged ones with TMA
     prefetching."""
     if not problem.beside:

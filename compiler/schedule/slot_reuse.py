@@ -6,9 +6,9 @@ Nothing here imports MLIR.
 from __future__ import annotations
 
 from ...dialects.layout import SLOT_ALIGNMENT
-from ...dialects.left_places import place_left
 from ...dialects.legality import RESERVED_BYTES
 from ...dialects.mma_units import WGMMA
+from ...dialects.reused_places import find_reused_place
 from ...dialects.target import Target
 from .extents import round_up
 from .problem import Problem, Schedule
@@ -38,7 +38,7 @@ def reuses_slots(problem: Problem, schedule: Schedule, target: Target) -> bool:
     slots = [problem.a_tile_bytes(schedule), problem.b_tile_bytes(schedule)]
     slot_bytes = [round_up(each, SLOT_ALIGNMENT) for each in slots]
     steps = problem.k_tiles(schedule)
-    return place_left(slot_bytes, schedule.stages, steps, bytes_) is not None
+    return find_reused_place(slot_bytes, schedule.stages, steps, bytes_) is not None
 
 
 def with_own_slots(problem: Problem, schedule: Schedule, target: Target) -> Schedule:

@@ -20,7 +20,7 @@ Check = Callable[[Any], None]
 """Of a module, or of an op that is one."""
 
 
-class LaterChecks:
+class DeferredChecks:
     """Copies of a module with their checks, in the order in which passes left them."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def beside(native: Callable[[], object], python: Callable[[], None]) -> None:
+def run_concurrently(native: Callable[[], object], python: Callable[[], None]) -> None:
     """Call both at once and wait for both; raises what Python does, else what native code does.
 
     An interrupt comes out after native code, too, whose memory nobody may free before. Where no

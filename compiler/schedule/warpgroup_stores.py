@@ -18,7 +18,7 @@ INSTRUCTIONS_MAX = 1
 one is a bias, a scale or ReLU."""
 
 
-def stores_apart(problem: Problem, schedule: Schedule, target: Target) -> bool:
+def stores_by_warpgroup(problem: Problem, schedule: Schedule, target: Target) -> bool:
     """Whether the kernel of a schedule does this: only where TMA stores C, and no other CTA or
     operand takes part."""
     together = schedule.ping_pong or schedule.swap or schedule.split_k * schedule.split_grid > 1
@@ -31,4 +31,4 @@ def stores_apart(problem: Problem, schedule: Schedule, target: Target) -> bool:
     m, n, _ = schedule.tile
     if problem.column_scales and m > ATOM_ROWS * (target.mma_warpgroups(m, n) or 1):
         return False  # 256x96, with scales of single columns: ptxas spilled a word
-    return stored_by_warpgroups(target, m, n, turned=False, in_groups=False) is None
+    return stored_by_warpgroups(target, m, n, transposed=False, in_groups=False) is None

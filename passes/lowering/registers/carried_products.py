@@ -10,7 +10,7 @@ from ....dialects.tile.sums import FinishSumsOp
 from ...mma_uses import is_synchronous
 
 
-def is_left(op: MmaOp) -> bool:
+def is_carried(op: MmaOp) -> bool:
     """Whether a step leaves its product to the next one, and the last to `tile.finish_sums`."""
     users = [use.owner.opview for use in op.acc.uses]
     return not is_synchronous(op) and any(isinstance(each, FinishSumsOp) for each in users)

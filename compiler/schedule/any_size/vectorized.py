@@ -143,8 +143,8 @@ class Problems:
         if schedule.swap not in self._sides:
             seen = [one.seen_by(schedule) for one in self._problems]
             columns = {each.name: [getattr(one, each.name) for one in seen] for each in FIELDS}
-            told = {name: np.array(each) for name, each in columns.items() if len(set(each)) > 1}
-            self._sides[schedule.swap] = seen, told
+            varying = {name: np.array(each) for name, each in columns.items() if len(set(each)) > 1}
+            self._sides[schedule.swap] = seen, varying
         return self._sides[schedule.swap]
 
 
@@ -175,7 +175,7 @@ def _found_of(
     problems: Problems, schedule: Schedule, asked: np.ndarray, find: Callable[[Problem], Any]
 ) -> np.ndarray:
     """The result of `find` for each problem as the schedule sees it; 0 at other indices."""
-    seen, told = problems.seen_by(schedule)
+    seen, varying = problems.seen_by(schedule)
     found, waiting = np.zeros(len(seen)), [asked]
     while waiting:
         asked = waiting.pop()
@@ -184,7 +184,7 @@ def _found_of(
             continue
         run = Run(len(asked))
         numbers: dict[str, Any] = {
-            name: Numbers(values[asked], run) for name, values in told.items()
+            name: Numbers(values[asked], run) for name, values in varying.items()
         }
         with np.errstate(all="ignore"):  # of those that the run is no longer about
             one = find(_with(seen[0], numbers))
@@ -195,5 +195,5 @@ def _found_of(
 
 def _with(problem: Problem, numbers: dict[str, Any]) -> Problem:
     """The problem with arrays of numbers in some fields."""
-    told: dict[str, Any] = {each.name: getattr(problem, each.name) for each in FIELDS}
-    return Problem(**told | numbers)
+    varying: dict[str, Any] = {each.name: getattr(problem, each.name) for each in FIELDS}
+    return Problem(**varying | numbers)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class LeftPlace(NamedTuple):
+class ReusedPlace(NamedTuple):
     """Slots of one operand, by its number in the payload: from `first` on, once the `drained` slots
     that come next are empty."""
 
@@ -22,7 +22,9 @@ class LeftPlace(NamedTuple):
     drained: int
 
 
-def place_left(slot_bytes: Sequence[int], stages: int, steps: int, bytes_: int) -> LeftPlace | None:
+def find_reused_place(
+    slot_bytes: Sequence[int], stages: int, steps: int, bytes_: int
+) -> ReusedPlace | None:
     """Where so many bytes go after so many steps, so that the fewest slots must be empty; None
     where no operand's slots have as many. `slot_bytes` are those of each operand.
 
@@ -35,5 +37,5 @@ def place_left(slot_bytes: Sequence[int], stages: int, steps: int, bytes_: int) 
         slots = -(-bytes_ // each)
         skipped = 0 if next_ + slots <= stages else stages - next_
         if skipped + slots <= stages:
-            found.append(LeftPlace(number, (next_ + skipped) % stages, skipped + slots))
+            found.append(ReusedPlace(number, (next_ + skipped) % stages, skipped + slots))
     return min(found, key=lambda place: place.drained, default=None)

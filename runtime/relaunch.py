@@ -3,9 +3,9 @@
 tensors → torch's guards recognize them → addresses and stream → the launch kept for these
         → cuLaunchKernelEx
 
-`Again` is what this means, and runs where there is no extension. `_again.c` does the same in C, and
-takes the driver's functions and what they are given as addresses. It looks for launches that it met
-lately before it asks `launches`, so what is kept there under a key must stay right.
+`Relauncher` is what this means, and runs where there is no extension. `_relaunch.c` does the same
+in C, and takes the driver's functions and what they are given as addresses. It looks for launches
+that it met lately before it asks `launches`, so what is kept there under a key must stay right.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .errors import DeviceError
 VARIABLE = "TILEWRIGHT_LAUNCH"
 WAYS = ("c", "python")
 INTERFACE = 3
-"""The number of what `_again.c` takes and does; an extension that has another is not used."""
+"""The number of what `_relaunch.c` takes and does; an extension that has another is not used."""
 
 
 class Known(NamedTuple):
@@ -54,7 +54,7 @@ class Nothing:
 NOTHING = Nothing()
 
 
-class Again:
+class Relauncher:
     """Launches of one kernel on tensors of one form.
 
     launch: cuLaunchKernelEx, of cuda-python; in C its address.
@@ -132,7 +132,7 @@ class Again:
 
 @functools.cache
 def extension() -> Any:
-    """The module of `_again.c`; None where it was not built, or from other sources.
+    """The module of `_relaunch.c`; None where it was not built, or from other sources.
 
     $TILEWRIGHT_LAUNCH decides: "python" leaves it out, "c" insists. Raises DeviceError where that
     cannot be.
@@ -149,7 +149,7 @@ def extension() -> Any:
 
 def _built() -> Any:
     try:
-        found = importlib.import_module(f"{__package__}._again")
+        found = importlib.import_module(f"{__package__}._relaunch")
     except ImportError:
         return None
     return found if found.INTERFACE == INTERFACE else None

@@ -16,10 +16,10 @@ from ..problem import Schedule
 from ..rules.rules import accumulator_registers
 from ..schedule import PLAIN
 from .common import Common
-from .least_epilogue import least_computed_cycles
+from .epilogue_bounds import least_computed_cycles
 
 
-class Own(NamedTuple):
+class TileCosts(NamedTuple):
     """Costs of a tile shape that do not depend on the problem's sizes: cycles to compute an
     epilogue, ring slots that are released one step late, and per byte of K the cycles of the two
     slowest resources of a multiprocessor and of rows narrower than a line."""
@@ -32,7 +32,9 @@ class Own(NamedTuple):
     narrow: float
 
 
-def own_of(every: Common, rows_and_columns: tuple[int, int], depths: Sequence[int]) -> Own | None:
+def tile_costs_of(
+    every: Common, rows_and_columns: tuple[int, int], depths: Sequence[int]
+) -> TileCosts | None:
     """The costs of a tile shape over several depths of K; None if threads cannot hold the
     accumulators."""
     problem, target, deepest = every.problem, every.target, depths[-1]
@@ -43,8 +45,8 @@ def own_of(every: Common, rows_and_columns: tuple[int, int], depths: Sequence[in
     k_bytes = deepest * problem.element_bytes
     held = held_slots(problem, tile, target)
     computed = least_computed_cycles(problem, tile, target)
-    narrow = _narrow(every, tile, depths) if every.turned else 0.0
-    return Own(tile, computed, held, second / k_bytes, slowest / k_bytes, narrow)
+    narrow = _narrow(every, tile, depths) if every.transposed else 0.0
+    return TileCosts(tile, computed, held, second / k_bytes, slowest / k_bytes, narrow)
 
 
 def _narrow(every: Common, tile: Schedule, depths: Sequence[int]) -> float:

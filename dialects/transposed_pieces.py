@@ -12,7 +12,7 @@ WIDEST = 64  # columns that are transposed together where none are asked for
 
 
 @functools.cache
-def turned_piece(target: Target, n: int, columns: int, item_bytes: int) -> str | None:
+def transposed_piece(target: Target, n: int, columns: int, item_bytes: int) -> str | None:
     """A piece whose columns are contiguous is transposed by stmatrix, 8 columns at a time.
 
     Tensor memory is read by columns that are a power of two (PTX ISA, tcgen05.ld: 16x256b).
@@ -26,8 +26,8 @@ def turned_piece(target: Target, n: int, columns: int, item_bytes: int) -> str |
     return None
 
 
-def turned_columns(target: Target, n: int) -> int:
+def transposed_columns(target: Target, n: int) -> int:
     """The most columns of such a piece, up to those of a swizzle span, of a tile of `n`."""
     every = range(WIDEST, CORE_ROWS, -CORE_ROWS)
-    fitting = (each for each in every if turned_piece(target, n, each, ITEM_BYTES) is None)
+    fitting = (each for each in every if transposed_piece(target, n, each, ITEM_BYTES) is None)
     return next(fitting, CORE_ROWS)

@@ -25,13 +25,13 @@ OTHERS = tuple(each.name for each in fields(Problem) if each.name not in SIZES)
 Found = TypeVar("Found")
 
 
-class Kind:
+class KindCache:
     """The cache of all problems of one kind."""
 
     def __init__(self, problem: Problem, target: Target) -> None:
-        self._known: dict[str, dict[Hashable, Any]] = _known(_told(problem, target))
+        self._known: dict[str, dict[Hashable, Any]] = _known(_key_of(problem, target))
 
-    def is_that_of(self, other: Kind) -> bool:
+    def is_that_of(self, other: KindCache) -> bool:
         """Whether both problems are of one kind."""
         return self._known is other._known
 
@@ -47,17 +47,17 @@ class Kind:
         return self._known.setdefault(what, {})
 
 
-def _told(problem: Problem, target: Target) -> tuple[Hashable, ...]:
+def _key_of(problem: Problem, target: Target) -> tuple[Hashable, ...]:
     """The key of a kind: all fields but the sizes, and of the sizes what they imply for memory:
     whether TMA loads and stores rows, or how many bytes threads copy at a time; and small numbers
     of rows per group."""
-    told = problem.__dict__
+    values = problem.__dict__
     stored = stored_by_tma(problem, target) is None, pitches_ahead(problem, target) is None
     copied = [_copied_at_once(problem, name) for name in "ab"]
     odd = problem.n % NEIGHBOURS != 0
     scales = _scales_at_once(problem) if problem.adds_products else ()
     rows = min(problem.m, TILE_ROWS_MOST) if problem.grouped == "m" else 0
-    return (target, *stored, *copied, odd, scales, rows, *[told[name] for name in OTHERS])
+    return (target, *stored, *copied, odd, scales, rows, *[values[name] for name in OTHERS])
 
 
 def _copied_at_once(problem: Problem, operand: str) -> int:
@@ -75,7 +75,7 @@ def _scales_at_once(problem: Problem) -> tuple[int, int]:
 
 
 @functools.lru_cache(KINDS_KEPT)
-def _known(told: tuple[Hashable, ...]) -> dict[str, dict[Hashable, Any]]:
+def _known(values: tuple[Hashable, ...]) -> dict[str, dict[Hashable, Any]]:
     return {}
 
 

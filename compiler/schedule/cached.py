@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 Found = TypeVar("Found")
 
 
-class once(Generic[Found]):
+class cached_attribute(Generic[Found]):
     """`functools.cached_property` without its lock, which would take longer than most values that a
     search computes."""
 

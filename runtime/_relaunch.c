@@ -1,4 +1,4 @@
-/* `Again` of again.py in C: the way of a launch on tensors like those of an earlier one.
+/* `Relauncher` of relaunch.py in C: the way of a launch on tensors like those of an earlier one.
 
    tensors → torch's guards recognize them → addresses and stream → the launch kept for these
            → cuStreamIsCapturing, cuLaunchKernelEx by their addresses, while other threads may run
@@ -10,13 +10,13 @@
 #include <Python.h>
 
 #ifdef Py_GIL_DISABLED
-#error "free-threaded Python launches by again.py: the lock keeps what is looked up here alive"
+#error "free-threaded Python launches by relaunch.py: the lock keeps what is looked up here alive"
 #endif
 
 #include <stdint.h>
 #include <string.h>
 
-#define INTERFACE 3 /* that of again.py */
+#define INTERFACE 3 /* that of relaunch.py */
 #define MOST 24     /* addresses of a launch, and its stream; Python launches what has more */
 #define PLACES 32   /* launches that were met lately, each at the place that its words tell */
 
@@ -56,7 +56,7 @@ typedef struct {
     PyTypeObject *type; /* of the tensors whose addresses `address_of` gives, or NULL */
     PyCFunction address_of;
     Place lately[PLACES];
-} Again;
+} Relauncher;
 
 static PyObject *data_ptr; /* the name of the method */
 
@@ -69,7 +69,7 @@ static int truth_of(PyObject *found)
 }
 
 /* The stream's handle, a new reference; NULL where Python must find it, or with an exception. */
-static PyObject *stream_for(Again *self, PyObject *stream)
+static PyObject *stream_for(Relauncher *self, PyObject *stream)
 {
     if (stream == Py_None && self->stream_of != Py_None)
         return PyObject_CallOneArg(self->stream_of, self->index);
@@ -94,7 +94,7 @@ static int add(Key *key, PyObject *number)
 }
 
 /* Finds the function behind `data_ptr` of a type's instances, if it has none in Python. */
-static void meet_type(Again *self, PyTypeObject *type)
+static void meet_type(Relauncher *self, PyTypeObject *type)
 {
     PyObject *method = PyObject_GetAttr((PyObject *)type, data_ptr);
     PyMethodDef *found = NULL;
@@ -110,7 +110,7 @@ static void meet_type(Again *self, PyTypeObject *type)
 
 /* The tensor's address, a new reference, or NULL with an exception. To look for the method each
    time takes as long as to call it. */
-static PyObject *address_of(Again *self, PyObject *tensor)
+static PyObject *address_of(Relauncher *self, PyObject *tensor)
 {
     if (Py_TYPE(tensor) != self->type)
         meet_type(self, Py_TYPE(tensor));
@@ -120,7 +120,7 @@ static PyObject *address_of(Again *self, PyObject *tensor)
 }
 
 /* Adds the addresses of the workspaces; 1, or 0 as `add` does. */
-static int add_workspaces(Again *self, Key *key, PyObject *stream)
+static int add_workspaces(Relauncher *self, Key *key, PyObject *stream)
 {
     if (self->workspaces == Py_None)
         return 1;
@@ -137,7 +137,7 @@ static int add_workspaces(Again *self, Key *key, PyObject *stream)
 }
 
 /* Makes the key of tensors on this stream; 1, or 0 as `add` does. */
-static int make_key(Again *self, Key *key, PyObject *tensors, PyObject *stream)
+static int make_key(Relauncher *self, Key *key, PyObject *tensors, PyObject *stream)
 {
     PyObject *handle = stream_for(self, stream);
     if (handle == NULL)
@@ -164,7 +164,7 @@ static PyObject *as_tuple(const Key *key)
 }
 
 /* What is kept for the key, a new reference; NULL where nothing is, or with an exception. */
-static PyObject *find(Again *self, const Key *key)
+static PyObject *find(Relauncher *self, const Key *key)
 {
     size_t bytes = (size_t)key->count * sizeof *key->words;
     uint64_t mixed = 0;
@@ -197,7 +197,7 @@ static int may_capture(IsCapturing captures, unsigned long long stream)
 
 /* Launches; 1, 0 where a graph may capture the stream and `asks`, or -1 with an exception. `known`
    is (parameters, config, …), both as addresses. */
-static int launch_known(Again *self, PyObject *known, unsigned long long stream, int asks)
+static int launch_known(Relauncher *self, PyObject *known, unsigned long long stream, int asks)
 {
     if (!PyTuple_Check(known) || PyTuple_GET_SIZE(known) < 2) {
         PyErr_SetString(PyExc_TypeError, "a launch must be kept as a tuple of addresses");
@@ -222,7 +222,7 @@ static int launch_known(Again *self, PyObject *known, unsigned long long stream,
 
 /* Launches on tensors that were recognized; 1, 0 where nothing is kept for them or a graph captures
    torch's stream, or -1. */
-static int launch_on(Again *self, PyObject *tensors, PyObject *stream)
+static int launch_on(Relauncher *self, PyObject *tensors, PyObject *stream)
 {
     Key key;
     int asks = stream == Py_None && self->captures != NULL;
@@ -234,7 +234,7 @@ static int launch_on(Again *self, PyObject *tensors, PyObject *stream)
     return done;
 }
 
-static int recognize_and_launch(Again *self, PyObject *tensors, PyObject *stream)
+static int recognize_and_launch(Relauncher *self, PyObject *tensors, PyObject *stream)
 {
     int known = truth_of(PyObject_CallObject(self->recognizes, tensors));
     return known == 1 ? launch_on(self, tensors, stream) : known;
@@ -266,14 +266,14 @@ static PyObject *as_bool(int done)
     return done < 0 ? NULL : PyBool_FromLong(done);
 }
 
-static PyObject *again_launch(Again *self, PyObject *const *given, Py_ssize_t count)
+static PyObject *relauncher_launch(Relauncher *self, PyObject *const *given, Py_ssize_t count)
 {
     if (!check_call(given, count, 2))
         return NULL;
     return as_bool(recognize_and_launch(self, given[0], given[1]));
 }
 
-static PyObject *again_launch_into(Again *self, PyObject *const *given, Py_ssize_t count)
+static PyObject *relauncher_launch_into(Relauncher *self, PyObject *const *given, Py_ssize_t count)
 {
     if (!check_call(given, count, 3))
         return NULL;
@@ -292,7 +292,7 @@ static PyObject *again_launch_into(Again *self, PyObject *const *given, Py_ssize
     return as_bool(done);
 }
 
-static PyObject *again_launch_new(Again *self, PyObject *const *given, Py_ssize_t count)
+static PyObject *relauncher_launch_new(Relauncher *self, PyObject *const *given, Py_ssize_t count)
 {
     if (!check_call(given, count, 2))
         return NULL;
@@ -313,7 +313,7 @@ static PyObject *again_launch_new(Again *self, PyObject *const *given, Py_ssize_
     return done < 0 ? NULL : Py_NewRef(Py_None);
 }
 
-static PyObject *again_new(PyTypeObject *type, PyObject *args, PyObject *named)
+static PyObject *relauncher_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
     static char *names[] = {"launch", "function", "captures", OBJECTS(NAME) NULL};
     unsigned long long launch, function, captures;
@@ -323,7 +323,7 @@ static PyObject *again_new(PyTypeObject *type, PyObject *args, PyObject *named)
         return NULL;
     if (!PyDict_Check(launches))
         return PyErr_Format(PyExc_TypeError, "launches must be a dict");
-    Again *self = (Again *)type->tp_alloc(type, 0);
+    Relauncher *self = (Relauncher *)type->tp_alloc(type, 0);
     if (self == NULL)
         return NULL;
     self->launch = (LaunchKernel)(uintptr_t)launch;
@@ -333,7 +333,7 @@ static PyObject *again_new(PyTypeObject *type, PyObject *args, PyObject *named)
     return (PyObject *)self;
 }
 
-static int again_traverse(Again *self, visitproc visit, void *arg)
+static int relauncher_traverse(Relauncher *self, visitproc visit, void *arg)
 {
     OBJECTS(VISIT)
     Py_VISIT(self->type);
@@ -342,7 +342,7 @@ static int again_traverse(Again *self, visitproc visit, void *arg)
     return 0;
 }
 
-static int again_clear(Again *self)
+static int relauncher_clear(Relauncher *self)
 {
     OBJECTS(CLEAR)
     Py_CLEAR(self->type);
@@ -351,46 +351,46 @@ static int again_clear(Again *self)
     return 0;
 }
 
-static void again_dealloc(Again *self)
+static void relauncher_dealloc(Relauncher *self)
 {
     PyObject_GC_UnTrack(self);
-    again_clear(self);
+    relauncher_clear(self);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
-static PyMethodDef again_methods[] = {
-    {"launch", (PyCFunction)(void (*)(void))again_launch, METH_FASTCALL, NULL},
-    {"launch_into", (PyCFunction)(void (*)(void))again_launch_into, METH_FASTCALL, NULL},
-    {"launch_new", (PyCFunction)(void (*)(void))again_launch_new, METH_FASTCALL, NULL},
+static PyMethodDef relauncher_methods[] = {
+    {"launch", (PyCFunction)(void (*)(void))relauncher_launch, METH_FASTCALL, NULL},
+    {"launch_into", (PyCFunction)(void (*)(void))relauncher_launch_into, METH_FASTCALL, NULL},
+    {"launch_new", (PyCFunction)(void (*)(void))relauncher_launch_new, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 
-static PyTypeObject again_type = {
+static PyTypeObject relauncher_type = {
     PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tilewright.runtime._again.Again",
-    .tp_basicsize = sizeof(Again),
+    .tp_name = "tilewright.runtime._relaunch.Relauncher",
+    .tp_basicsize = sizeof(Relauncher),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_doc = "Launches on tensors like those of an earlier one; again.py says what each method does.",
-    .tp_new = again_new,
-    .tp_dealloc = (destructor)again_dealloc,
-    .tp_traverse = (traverseproc)again_traverse,
-    .tp_clear = (inquiry)again_clear,
-    .tp_methods = again_methods,
+    .tp_doc = "Launches on tensors like those of an earlier one; relaunch.py says what each method does.",
+    .tp_new = relauncher_new,
+    .tp_dealloc = (destructor)relauncher_dealloc,
+    .tp_traverse = (traverseproc)relauncher_traverse,
+    .tp_clear = (inquiry)relauncher_clear,
+    .tp_methods = relauncher_methods,
 };
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, .m_name = "_again", .m_doc = "`Again` of again.py in C.", .m_size = -1,
+    PyModuleDef_HEAD_INIT, .m_name = "_relaunch", .m_doc = "`Relauncher` of relaunch.py in C.", .m_size = -1,
 };
 
-PyMODINIT_FUNC PyInit__again(void)
+PyMODINIT_FUNC PyInit__relaunch(void)
 {
     data_ptr = PyUnicode_InternFromString("data_ptr");
-    if (data_ptr == NULL || PyType_Ready(&again_type) < 0)
+    if (data_ptr == NULL || PyType_Ready(&relauncher_type) < 0)
         return NULL;
     PyObject *made = PyModule_Create(&module);
     if (made == NULL)
         return NULL;
-    if (PyModule_AddObjectRef(made, "Again", (PyObject *)&again_type) < 0 ||
+    if (PyModule_AddObjectRef(made, "Relauncher", (PyObject *)&relauncher_type) < 0 ||
         PyModule_AddIntConstant(made, "INTERFACE", INTERFACE) < 0) {
         Py_DECREF(made);
         return NULL;

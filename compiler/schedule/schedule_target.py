@@ -7,7 +7,7 @@ from ...dialects.target import Target
 from .schedule import Schedule
 
 
-def as_used(schedule: Schedule, target: Target) -> Target:
+def target_of_schedule(schedule: Schedule, target: Target) -> Target:
     """The target with the MMA that the schedule's tiling names."""
     wide = schedule.wide and target.mma.name == WGMMA.name
     return target.using(WGMMA_WIDE.name) if wide else target

@@ -10,23 +10,23 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..cached import cached_attribute
 from ..estimates.estimate import (
     SHARING_MAX,
     Order,
     epilogue_cycles,
     order_of,
 )
-from ..once import once
 from ..problem import Schedule
 from ..rules.rules import PART_K_TILES
 from ..schedule import PLAIN
-from .arriving import LARGEST, Arriving, Rate
 from .candidates import PART_CLUSTER, PART_GAIN, PART_MARGIN, PART_WAVES
 from .common import IN_TURN, PING_PONG, Common
-from .least_epilogue import least_computed_cycles, least_epilogue_cycles
-from .least_parts import Sums
-from .own import Own, ends_of_split, own_cycles_of, own_of
+from .epilogue_bounds import least_computed_cycles, least_epilogue_cycles
+from .operand_arrival import LARGEST, OperandArrival, Rate
+from .part_bounds import Sums
 from .stores import LeastStore, least_of_stores
+from .tile_costs import TileCosts, ends_of_split, own_cycles_of, tile_costs_of
 
 ALONE, PARTED = PLAIN, PLAIN.but(split_grid=2)
 WHOLE_IN_CLUSTERS = [ALONE] + [
@@ -39,24 +39,24 @@ SOME_SPLIT = PLAIN.but(split_k=2)
 SPLIT = {parts: PLAIN.but(split_k=parts) for parts in range(2, SHARING_MAX + 1)}
 
 
-class Faces(Common):
+class TileShapes(Common):
     """The tile shapes of a problem."""
 
-    def of(self, tile: tuple[int, int], depths: Sequence[int]) -> Face | None:
+    def of(self, tile: tuple[int, int], depths: Sequence[int]) -> TileShape | None:
         """The shape of tiles with these rows and columns and several depths of K, in ascending
         order; None if threads cannot hold the accumulators."""
-        own = self.kind.of("face", (tile, depths), own_of, self, tile, depths)
-        return None if own is None else Face(self, own, depths)
+        own = self.kind.of("tile_shape", (tile, depths), tile_costs_of, self, tile, depths)
+        return None if own is None else TileShape(self, own, depths)
 
 
-class Face(Arriving):
+class TileShape(OperandArrival):
     """One tile shape of a problem.
 
     `most_split` is the most CTAs of a cluster that may share a tile; with `parted`, K may be split
     over the grid. `held` is the number of ring slots that are released one step late.
     """
 
-    def __init__(self, every: Common, own: Own, depths: Sequence[int]) -> None:
+    def __init__(self, every: Common, own: TileCosts, depths: Sequence[int]) -> None:
         problem = every.problem
         self.every, self.depths = every, depths
         self.tile, self._computed, self.held, self._faster, self._slower, self._narrow = own
@@ -74,21 +74,21 @@ class Face(Arriving):
         self._part_bytes, self._most_steps = every.steps_of(depths)
         self._is_close, self._epilogues = False, {}
 
-    @once
+    @cached_attribute
     def _in_clusters(self) -> dict[tuple[int, int], tuple[float, int]]:
         return {}
 
-    @once
+    @cached_attribute
     def bounds(self) -> list[Any]:
         """The bounds of the tiles of each depth, for a search to fill."""
         return []
 
-    @once
+    @cached_attribute
     def orders(self) -> dict[tuple[object, ...], list[tuple[Schedule, Order]]]:
         """The useful orders of tiles of each sharing, for a search to fill."""
         return {}
 
-    @once
+    @cached_attribute
     def several(self) -> tuple[Schedule, ...]:
         """The ways in which a CTA goes from tile to tile that differ in time."""
         return (IN_TURN, PING_PONG) if self.every.may_alternate(self.tile) else (IN_TURN,)
@@ -131,7 +131,7 @@ class Face(Arriving):
         how = every.problem, tile, every.target, epilogue_cycles
         return every.kind.of("stores", (tile.tile, tile.ping_pong), least_of_stores, *how)
 
-    @once
+    @cached_attribute
     def _orders(self) -> dict[tuple[object, ...], Order]:
         return {}
 
@@ -211,7 +211,7 @@ class Face(Arriving):
         tiles, ask again for what others had."""
         arriving, rounds = self.in_cluster(way)
         (later, early_us), size = self.first_wave(way.cluster, rounds), way.cluster_size
-        in_turn_us = self.dram_us + self.again_us(way.cluster)
+        in_turn_us = self.dram_us + self.reload_us(way.cluster)
         once_us, before = in_turn_us if size > 1 else self.dram_us, self.every.started[size] + later
         return self._whole_us(arriving, before, rounds, once_us, in_turn_us) + early_us
 
@@ -233,11 +233,11 @@ class Face(Arriving):
             least_us = us if us < least_us else least_us
         return least_us
 
-    def again_us(self, cluster: tuple[int, int]) -> float:
+    def reload_us(self, cluster: tuple[int, int]) -> float:
         """DRAM time for what clusters, or CTAs of several tiles, ask for again; 0 where L2 cannot
         hold the operands and DRAM moves them more than once anyway."""
-        again_us, axis = self.every.again
-        return again_us if (self.of_m, self.of_n)[axis] > cluster[axis] else 0.0
+        reload_us, axis = self.every.reload
+        return reload_us if (self.of_m, self.of_n)[axis] > cluster[axis] else 0.0
 
     def _least_loops(self, arriving: float, parts: int = 1) -> float:
         """Least cycles of the main loop of one of `parts` parts over all depths, if a byte of K of
@@ -261,7 +261,7 @@ class Face(Arriving):
         work = self.rounds_of_split(parts) * (self._least_loops(arriving, parts) + ends)
         return every.total_us(work, 0, ends, self.dram_us)
 
-    @once
+    @cached_attribute
     def _most_in_cluster(self) -> int:
         """The most parts of K in a cluster that have steps enough."""
         if self.most_split == 1:
@@ -303,7 +303,7 @@ class Face(Arriving):
             least, parts = cycles, parts - 1
         return least
 
-    @once
+    @cached_attribute
     def _split_ends(self) -> tuple[float, float, float]:
         """Cycles before and after the loops of CTAs that share a tile: constant, per CTA, and
         divided among them."""
@@ -333,19 +333,19 @@ class Face(Arriving):
         if not found:
             return us
         rate = self.parts_rate(way.cluster, tiles)
-        once = every.started[way.cluster_size] + sums.written
+        cached_attribute = every.started[way.cluster_size] + sums.written
         for waves, parts, part_bytes in found:
             arriving = rate.of(min(parts * tiles, at_once))
             gathered = sums.gathered + (parts - 2) * sums.of_one
-            work = waves * (once + part_bytes * self._least_byte(arriving)) + gathered
-            us = min(us, every.total_us(work, 0, once + gathered, self.dram_us))
+            work = waves * (cached_attribute + part_bytes * self._least_byte(arriving)) + gathered
+            us = min(us, every.total_us(work, 0, cached_attribute + gathered, self.dram_us))
         return us
 
     def rounds_of_split(self, parts: int) -> int:
         """Waves of clusters of `parts` CTAs that share a tile each."""
         return -(-self.tiles * parts // self.every.split_at_once[parts])
 
-    @once
+    @cached_attribute
     def sums(self) -> Sums:
         """The cost of the partial sums of parts over the grid."""
         every, asked = self.every, (self.tile.tile[:2], self.rows)

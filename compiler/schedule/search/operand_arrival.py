@@ -10,11 +10,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..cached import cached_attribute
 from ..estimates.costs import few_columns
 from ..estimates.estimate import SERVED_AT_ONCE
 from ..estimates.l2_costs import most_answered, parted_arriving
 from ..extents import round_up
-from ..once import once
 from ..problem import LINE_BYTES, Schedule
 from .common import Axis, Common
 
@@ -58,7 +58,7 @@ class Wave(NamedTuple):
 UNKNOWN_WAVE = Wave(0.0, 0.0)
 
 
-class Arriving:
+class OperandArrival:
     """The arrival of operands for tiles of one shape, of which there are `tiles` in all and `of_m`
     along M.
 
@@ -78,11 +78,11 @@ class Arriving:
     columns: int
     _narrow: float
 
-    @once
+    @cached_attribute
     def _waves(self) -> dict[tuple[tuple[int, int], int], Wave]:
         return {}
 
-    @once
+    @cached_attribute
     def _rates(self) -> dict[int, list[Rate]]:
         return {}
 
@@ -264,7 +264,7 @@ class Arriving:
         outside_a, outside_b = self.along_m.outside, self.along_n.outside
         return self.every.zero_cycles * (outside_a / shape[1] + outside_b / shape[0])
 
-    @once
+    @cached_attribute
     def _first_rows(self) -> float:
         """The number of rows that come from DRAM first, as the estimate counts them."""
         every = self.every

@@ -13,7 +13,7 @@ from ..chips.chip_figures import figures
 from ..estimates.costs import once_bytes
 from ..estimates.estimate import combined_us, microseconds, tensor_core_cycles
 from ..problem import Problem, Schedule
-from ..rules.wide_rules import wide_refusal
+from ..rules.wide_ping_pong_rules import wide_refusal
 from ..schedule import AHEAD, GROUPED, PLAIN
 from ..waves import band_of
 from .stagings import deepest
@@ -24,7 +24,7 @@ IN_TURNS = PLAIN.but(scheduler="static", staging=(32, 2), ping_pong=True)
 PIECES_AHEAD = 4
 
 
-def wide_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
+def wide_ping_pong_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
     """The candidates; their ring is as deep as fits."""
     if wide_refusal(problem, target) is not None:
         return
@@ -39,7 +39,7 @@ def wide_schedules(problem: Problem, target: Target) -> Iterator[Schedule]:
         yield from (one.but(order=order) for order in OTHER_ORDERS)
 
 
-def wide_floor_us(problem: Problem, tile: tuple[int, int, int], target: Target) -> float:
+def wide_ping_pong_floor_us(problem: Problem, tile: tuple[int, int, int], target: Target) -> float:
     """A lower bound in microseconds on schedules with such tiles: their MMAs, and the least that
     DRAM moves."""
     one, used = IN_TURNS.but(tile=tile), target.using(WGMMA_WIDE.name)

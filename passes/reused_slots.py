@@ -1,14 +1,14 @@
 """Slots of operands that nothing fills any more, in the IR: who waits until they are empty, and
-where pieces lie in them (`dialects.left_places`)."""
+where pieces lie in them (`dialects.reused_places`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from ..dialects.left_places import LeftPlace, place_left
 from ..dialects.mlir import ir, scf
 from ..dialects.pipe import CommitOp, DrainOp, RoleOp
+from ..dialects.reused_places import ReusedPlace, find_reused_place
 from ..dialects.sm.threads import RunOp, WarpsOp
 from ..dialects.tile import KernelOp
 from ..dialects.tile.ahead import LoadAheadOp
@@ -31,14 +31,14 @@ def drain_of(ring: ir.Value[Any]) -> DrainOp | None:
     return drain_before(loads[0]) if loads else None
 
 
-def place_in(ring: ir.Value[Any], steps: int, pieces: ir.Value[Any]) -> LeftPlace | None:
+def place_in(ring: ir.Value[Any], steps: int, pieces: ir.Value[Any]) -> ReusedPlace | None:
     """Where pieces lie in a ring that so many steps have filled; None where they do not fit."""
     tiles = ring.type.tiles
     slot_bytes = [tile.layout.slot_bytes for tile in tiles]
-    return place_left(slot_bytes, ring.type.stages, steps, ring_bytes(pieces))
+    return find_reused_place(slot_bytes, ring.type.stages, steps, ring_bytes(pieces))
 
 
-def left_of(drain: DrainOp, pieces: ir.Value[Any]) -> LeftPlace:
+def reused_place_of(drain: DrainOp, pieces: ir.Value[Any]) -> ReusedPlace:
     """Where pieces lie that are loaded after a drain which `check_load_ahead` has accepted."""
     steps = steps_before(agent_around(drain), drain.ring)
     place = None if steps is None else place_in(drain.ring, steps, pieces)
@@ -46,12 +46,12 @@ def left_of(drain: DrainOp, pieces: ir.Value[Any]) -> LeftPlace:
     return place
 
 
-def start_left(pieces: ir.Value[Any], rings: Mapping[Any, Any]) -> int:
+def reused_start(pieces: ir.Value[Any], rings: Mapping[Any, Any]) -> int:
     """The byte where a ring begins that lies in operands: in slots that are left, or in all."""
     drain = drain_of(pieces)
     if drain is None:
         return 0
-    operands, left = rings[drain.ring], left_of(drain, pieces)
+    operands, left = rings[drain.ring], reused_place_of(drain, pieces)
     return operands.tiles[left.tile] + left.first * operands.layouts[left.tile].slot_bytes
 
 

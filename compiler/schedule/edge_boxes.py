@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ...dialects.mma_units import WGMMA
 from ...dialects.target import Target
-from .left_slots import reuses_slots
 from .problem import Problem, Schedule
+from .slot_reuse import reuses_slots
 
 STEP = 8
 """The unit in rows of a box: the part of a tile that a CTA loads is a multiple of it."""
