@@ -99,7 +99,7 @@ KEEPING = [
         "tables: kernels of a pass outlive it",
         "    for forget in _forgets:\n",
         "    for forget in _forgets[:1]:\n",
-        ("test/compiler/calls/test_kernel_cache.py",),
+        ("test/compiler/calls/test_found_kernels.py", "test/compiler/calls/test_kernel_cache.py"),
     ),
     Fault(
         "bundle-writer: an entry of the cache is believed in the place of another",
