@@ -20,8 +20,12 @@ from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.importers.traced_function import TensorLike
 from tilewright.compiler.pipeline import complete_pipeline
 from tilewright.compiler.schedule.any_size.buckets import Bucket
+from tilewright.compiler.schedule.problem import Problem
+from tilewright.compiler.schedule.rules.two_level_rules import added_copies
+from tilewright.compiler.schedule.search.choice import choose_schedule
 from tilewright.compiler.spec import ROWS_MOST, MatmulSpec
 from tilewright.dialects.errors import CompileError
+from tilewright.dialects.target import find_target
 from tilewright.tools.explain.chosen import compile_taken
 from tilewright.tools.main import main
 
@@ -235,6 +239,19 @@ SPILLED = {
     "tensor memory beside copies": ("sm_100a", (4095, 7168, 2048), SCALED),
     "tensor memory and groups": ("sm_100a", (4096, 7168, 2048), {"groups": 8} | SCALED),
 }
+
+
+def test_threads_that_copy_leave_two_warpgroups_160_registers():
+    """Whatever is chosen at first."""
+    spec, target = MatmulSpec(4095, 2111, 7168, "e4m3", "e4m3", **COARSE), find_target("sm_90a")
+    schedule, problem = choose_schedule(spec, target), Problem.of(spec, target)
+    most, more = (
+        added_copies(problem, replace(schedule, tile=(128, n, 128)), target) for n in (160, 168)
+    )
+    assert most is None
+    assert more and more.startswith(
+        "168 registers of sums, products and scales leave a thread of 2"
+    )
 
 
 def test_tensor_memory_leaves_room_for_what_an_epilogue_reads():
