@@ -21,7 +21,8 @@ with `--count 6 --kinds 9 --drawn 4`, `--count 8 --kinds 6 --drawn 3` and `--cou
 
 In the column `released` is how many of a cluster's two meetings, the last and the first, were by a
 release when a row was measured. Of those in clusters so much less counts as that took longer, where
-they are not any more.
+they are not any more. In the column `whole` is whether boxes had the rows past the last ones, where
+the pass `edge-boxes` leaves them out by now: such kernels are estimated as they were.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.rules.rules import broken_rule
@@ -53,13 +54,23 @@ RELEASED_US = {CHIP: (0.15, 0.29), H100: (0.55, 0.74)}
 12 kernels on an H100; on an H200 of 39 kernels both, and of 3 that split K the first, each less
 what 22 kernels without clusters differed by in the same run from their times in the table."""
 
-Row = tuple[Schedule, float]
+
+class Row(NamedTuple):
+    """A schedule and its microseconds; `whole` boxes had rows that `edge-boxes` leaves out now."""
+
+    schedule: Schedule
+    us: float
+    whole: bool = False
+
+
 Times = dict[Problem, list[Row]]
 
 SCHEDULE = [each.name for each in fields(Schedule)]
-RELEASED = "released"
+RELEASED, WHOLE = "released", "whole"
 MAJORS = {"a_major": "m", "b_major": "n"}  # of a spec, where an operand is not K-major
-COLUMNS = ("m", "n", "k", "us", RELEASED, *SCHEDULE, *MAJORS)
+COLUMNS = ("m", "n", "k", "us", RELEASED, WHOLE, *SCHEDULE, *MAJORS)
+MADE = {RELEASED: 0, WHOLE: False}
+"""What is told of a kernel as it is made today."""
 
 
 def add_rows(path: Path, rows: Iterable[Any]) -> None:
@@ -68,9 +79,7 @@ def add_rows(path: Path, rows: Iterable[Any]) -> None:
     table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     table.writeheader()
     for earlier in _lines(path) if path.exists() else []:
-        table.writerow(
-            _cells({RELEASED: 0, **asdict(PLAIN), **dict.fromkeys(MAJORS, "k")}) | earlier
-        )
+        table.writerow(_cells({**MADE, **asdict(PLAIN), **dict.fromkeys(MAJORS, "k")}) | earlier)
     for row in rows:
         if row.schedule is None:  # of lanes, which have an estimate of their own
             continue
@@ -79,7 +88,7 @@ def add_rows(path: Path, rows: Iterable[Any]) -> None:
             name: "k" if getattr(row.problem, name) == "k" else other
             for name, other in MAJORS.items()
         }
-        found = {**told, "us": f"{row.us:.2f}", RELEASED: 0, **asdict(row.schedule)}
+        found = {**told, "us": f"{row.us:.2f}", **MADE, **asdict(row.schedule)}
         table.writerow(_cells(found))
     write_file(path, text.getvalue().encode())
 
@@ -116,7 +125,8 @@ def read_table(path: Path, gpu: str) -> Times:
         )
         schedule = Schedule(**{name: _from_cell(row[name]) for name in SCHEDULE if name in row})
         us = float(row["us"]) - _released_us(row.get(RELEASED) or "0", schedule, gpu)
-        shapes.setdefault(problem, []).append((schedule, us))
+        whole = row.get(WHOLE) == "true"
+        shapes.setdefault(problem, []).append(Row(schedule, us, whole))
     return shapes
 
 

@@ -35,7 +35,7 @@ def main() -> None:
     target = find_target(options.target)
     times = legal_rows(read_table(TABLES[options.target], options.target), target)
     times = {problem: rows for problem, rows in times.items() if len(rows) >= LEAST}
-    rows = [(problem, *row) for problem, found in times.items() for row in found]
+    rows = [(problem, *row[:2]) for problem, found in times.items() for row in found]
     found = [estimate(problem, schedule, target) for problem, schedule, _ in rows]
     us = np.array([measured for *_, measured in rows])
     shape = np.repeat(np.arange(len(times)), [len(each) for each in times.values()])

@@ -9,7 +9,7 @@ random. Cycles are floats, and names are those of `compiler/schedule/estimates`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ import numpy as np
 from tilewright.compiler.schedule.chips import chip_figures
 from tilewright.compiler.schedule.chips.chip_figures import figures
 from tilewright.compiler.schedule.chips.figure_sets import ChipFigures
+from tilewright.compiler.schedule.edge_boxes import WHOLE, whole_boxes
 from tilewright.compiler.schedule.estimates import costs, estimate, l2_costs
 from tilewright.compiler.schedule.problem import LINE_BYTES, Problem, Schedule
 from tilewright.compiler.schedule.search.candidates import margin, rank
@@ -44,7 +45,7 @@ UNIT = {"asked_again": 0, "shared_row": 1, "first_wave": 1, "dram_rate": 1}
 
 Array = Any  # of numpy, a float for each row
 Values = dict[str, float]
-Times = dict[Problem, list[tuple[Schedule, float]]]
+Times = Mapping[Problem, Sequence[tuple[Schedule, float, bool]]]
 
 
 class Rows(NamedTuple):
@@ -113,12 +114,12 @@ def rows_of(times: Times, target: Target) -> Rows:
     """The rows of a table in its order."""
     with with_figures(UNIT, target):
         facts = [
-            _facts(number, us, problem.seen_by(schedule), schedule, target)
+            _facts(number, row, problem.seen_by(row[0]), target)
             for number, (problem, rows) in enumerate(times.items())
-            for schedule, us in rows
+            for row in rows
         ]
     table = Rows(*np.array(facts, dtype=float).T)
-    schedules = [schedule for rows in times.values() for schedule, _ in rows]
+    schedules = [schedule for rows in times.values() for schedule, *_ in rows]
     order = {each: at for at, each in enumerate(sorted(set(schedules), key=_simplicity))}
     simplicity = np.array([order[each] for each in schedules])
     return table._replace(problem=table.problem.astype(int), simplicity=simplicity)
@@ -128,13 +129,18 @@ def _simplicity(schedule: Schedule) -> tuple[int, ...]:
     return rank(0, schedule)[1]
 
 
-def _facts(number: int, us: float, problem: Problem, schedule: Schedule, target: Target) -> Rows:
+def _facts(
+    number: int, row: tuple[Schedule, float, bool], problem: Problem, target: Target
+) -> Rows:
     """A row, with a number for each array."""
+    schedule, us, whole = row
     (m, n, k), (cluster_m, cluster_n) = schedule.tile, schedule.cluster
     parts, ctas = schedule.split_k * schedule.split_grid, problem.ctas(schedule)
     tiles, at_once = ctas / parts, resident_ctas(schedule, target)
     at_work = min(ctas, at_once) if parts > 1 else tiles / -(-tiles // at_once)
-    beyond, outside = l2_costs._rows_of_all(problem, schedule, problem.matrix_grid(schedule))
+    grid = problem.matrix_grid(schedule)
+    shares = WHOLE if whole else whole_boxes(problem, schedule, target)
+    beyond, outside = l2_costs._rows_of_all(problem, schedule, grid, shares)
     loaded, saved = (l2_costs.loaded_rows(problem, schedule, share) for share in (0, 1))
     of_m, of_n = problem.tiles(schedule)
     alone = schedule.cluster_size == 1

@@ -29,9 +29,11 @@ def scripts(monkeypatch):
 
 
 def some_of(measured_times, gpu, count):
-    """As many shapes of a table, far from each other, without what breaks a rule."""
+    """As many shapes of a table, far from each other, without what breaks a rule; of kernels as
+    they are made today."""
     shapes = measured_times.read_table(measured_times.TABLES[gpu], gpu)
     some = dict(list(shapes.items())[:: len(shapes) // count])
+    some = {problem: [row._replace(whole=False) for row in rows] for problem, rows in some.items()}
     return measured_times.legal_rows(some, find_target(gpu))
 
 
@@ -44,7 +46,7 @@ def test_arrays_say_what_the_compiler_says_with_any_figures(scripts, gpu):
     kinds = Counter(
         (each.split_k > 1, each.split_grid > 1, each.scheduler != "none", each.cluster_size > 1)
         for found in times.values()
-        for each, _ in found
+        for each, *_ in found
     )
     assert len(kinds) >= 6
     for spread in (0, 0.7, 0.7):
@@ -56,7 +58,7 @@ def test_arrays_say_what_the_compiler_says_with_any_figures(scripts, gpu):
             expected = [
                 estimate(problem, schedule, target).total_us
                 for problem, found in times.items()
-                for schedule, _ in found
+                for schedule, *_ in found
             ]
         assert of_arrays == pytest.approx(expected, rel=1e-9)
 
@@ -80,7 +82,7 @@ def test_what_is_judged_is_what_the_compiler_would_take(scripts, gpu):
     times = some_of(measured_times, gpu, 40)
     rows, own = table_estimate.rows_of(times, target), table_estimate.values_of(target)
     expected = [
-        min(us for _, us in found)
+        min(row.us for row in found)
         / min(found, key=lambda row: rank(estimate(problem, row[0], target).total_us, row[0]))[1]
         for problem, found in times.items()
     ]
@@ -142,6 +144,6 @@ def test_the_choice_is_as_good_as_the_page_says(scripts):
     assert (rows.problem[-1] + 1, len(rows.us)) == (733, 12320)
     values = table_estimate.values_of(target)
     found = fit_estimate.ratios(rows, fit_estimate.estimated(rows, values, "sm_90a"))
-    assert np.exp(np.log(found).mean()) > 0.9805
+    assert np.exp(np.log(found).mean()) > 0.981
     assert found.min() > 0.818
-    assert (found < 0.9).sum() <= 13
+    assert (found < 0.9).sum() <= 12

@@ -27,7 +27,7 @@ def test_the_tables_in_the_repository_have_schedules_that_may_be_chosen(measured
     target, shapes = find_target(gpu), measured_times.read_table(measured_times.TABLES[gpu], gpu)
     assert sum(map(len, shapes.values())) > least
     legal = measured_times.legal_rows(dict(list(shapes.items())[:8]), target)
-    assert all(rows and all(us > 0 for _, us in rows) for rows in legal.values())
+    assert all(rows and all(row.us > 0 for row in rows) for rows in legal.values())
 
 
 def test_rows_are_added_to_those_of_fewer_columns(measured_times, tmp_path):
@@ -37,8 +37,8 @@ def test_rows_are_added_to_those_of_fewer_columns(measured_times, tmp_path):
     added = Schedule((128, 80, 64), 5, swap=True, staging=(32, 2))
     measured_times.add_rows(table, [SimpleNamespace(problem=problem, schedule=added, us=3.5)])
     (first, second) = measured_times.read_table(table, "sm_90a").items()
-    assert first[0].m == 14 and first[1] == [(Schedule((64, 16, 128), 10), 7.26)]
-    assert second == (problem, [(added, 3.5)])
+    assert first[0].m == 14 and first[1] == [(Schedule((64, 16, 128), 10), 7.26, False)]
+    assert second == (problem, [(added, 3.5, False)])
 
 
 def test_rows_know_the_majors_of_their_operands(measured_times, tmp_path):
@@ -59,11 +59,22 @@ def test_rows_of_clusters_that_met_with_a_release_count_as_less(measured_times, 
     (found,) = measured_times.read_table(table, gpu).values()
     first, last = measured_times.RELEASED_US[gpu]
     assert min(last, first) > 0
-    less = [7.26 - us for _, us in found]
+    less = [7.26 - row.us for row in found]
     assert less == pytest.approx([last + first, last, 0, 0, first])
     measured_times.add_rows(table, [])
     (kept,) = measured_times.read_table(table, gpu).values()
     assert kept == found
+
+
+def test_rows_know_whether_their_boxes_were_whole(measured_times, tmp_path):
+    table = tmp_path / "times.csv"
+    table.write_text(
+        "m,n,k,us,whole,tile\n"
+        + "".join(f'14,344,6200,7.26,{each},"[64,16,128]"\n' for each in ("true", "false"))
+    )
+    measured_times.add_rows(table, [])
+    (found,) = measured_times.read_table(table, "sm_90a").values()
+    assert [row.whole for row in found] == [True, False]
 
 
 def test_columns_that_no_schedule_has_are_refused(measured_times, tmp_path):

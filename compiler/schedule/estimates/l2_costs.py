@@ -14,6 +14,7 @@ import math
 from ....dialects.target import Target
 from ..chips.chip_figures import figures, split_figures
 from ..chips.figure_sets import ChipFigures, SplitFigures
+from ..edge_boxes import whole_boxes
 from ..elementwise import exceeds, larger, smaller
 from ..problem import LINE_BYTES, Problem, Schedule
 from ..waves import resident_ctas
@@ -48,7 +49,8 @@ def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> f
     at_once = resident_ctas(schedule, target)
     at_work = min(tiles * parts, at_once) if parts > 1 else tiles / -(-tiles // at_once)
     part = at_work / tiles
-    beyond, outside = _rows_of_all(problem, schedule, grid)
+    whole = whole_boxes(problem, schedule, target)
+    beyond, outside = _rows_of_all(problem, schedule, grid, whole)
     requested = part * beyond * chip.second_line / LINE_BYTES
     if parts > 1:
         rows = at_work * loaded_rows(problem, schedule, split_figures(target).multicast)
@@ -131,10 +133,10 @@ def parted_arriving(rows: float, first: float, requested: float, split: SplitFig
 
 
 def _rows_of_all(
-    problem: Problem, schedule: Schedule, grid: tuple[int, int]
+    problem: Problem, schedule: Schedule, grid: tuple[int, int], whole: tuple[float, float]
 ) -> tuple[float, float]:
     """Rows that all CTAs request from L2 in a step: those that continue in a second line, and
-    out-of-bounds rows.
+    out-of-bounds rows, which only the `whole` boxes have, so large a share of those of A and of B.
 
     Multicast divides both. The boxes of a single tile along an axis end with the matrix, unless
     they are multicast.
@@ -147,7 +149,7 @@ def _rows_of_all(
         beyond += times * extent * lines_beyond.get(name, 0)
         if problem.by_tma(name):
             loaded = peers > 1 or exceeds(extent, schedule.tile[axis])
-            outside += times * past * loaded
+            outside += whole[axis] * times * past * loaded
     return problem.batch * beyond, problem.batch * outside
 
 

@@ -76,7 +76,7 @@ class TileBounds:
         self._steps, self._stage_bytes = problem.k_tiles(tile), problem.stage_bytes(tile)
         self._room = ring_bytes(problem, target)
         self._stages = stages_beside(0, self._stage_bytes, self._room)
-        self._steps_of: dict[tuple[tuple[int, int], int, int, str], Step] = {}
+        self._steps_of: dict[tuple[tuple[int, int], int, int, str, bool], Step] = {}
         self._rings: dict[bool, Rings] = {}
         self._stores = Stores(problem, target, epilogue_cycles, tile_shape.every.kind)
         self.orders = tile_shape.orders
@@ -160,7 +160,8 @@ class TileBounds:
     def _step(self, branch: Schedule) -> Step:
         """The K step of a sharing and, without clusters, of an order."""
         order = branch.order if self._tells_orders(branch) else ""
-        shared = branch.cluster, branch.split_k, branch.split_grid, order
+        one_tile = branch.scheduler == "none"
+        shared = branch.cluster, branch.split_k, branch.split_grid, order, one_tile
         if shared not in self._steps_of:
             busy = {**self._own, "L2": l2_cycles(self.problem, branch, self.target)}
             self._steps_of[shared] = step_of(busy, self.target)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ....dialects.target import Target
 from ..chips.chip_figures import figures, split_figures
+from ..edge_boxes import may_cut
 from ..estimates.costs import least_dram_bytes, once_bytes, reloaded_bytes
 from ..estimates.estimate import SHARING_MAX, cluster_cycles, work_cycles
 from ..estimates.group_costs import uneven_groups
@@ -34,7 +35,8 @@ SOME_CLUSTER = PLAIN.but(cluster=(1, 2))
 class Axis(NamedTuple):
     """The tiles of one extent along M or N, and what L2 is asked for by each of them.
 
-    `rows` of a tile are in the matrix, and at least `outside` are not: TMA fills these with zeros.
+    `rows` of a tile are in the matrix, and at least `outside` are not: TMA fills these with zeros,
+    unless boxes may be cut.
     `beyond` rows continue in a second line of L2. `most` is the largest power of two up to 8 of
     CTAs that all have tiles, `even` the largest that divides the tiles.
     """
@@ -83,6 +85,7 @@ class Common:
         self.l2_total_rate = float(self.chip.l2_total_rate)
         self.line_cycles = self.chip.second_line / LINE_BYTES
         self.zero_cycles = self.chip.outside_share / LINE_BYTES
+        self.cuts_edges = not problem.beside and may_cut(problem, target)
         self.alone_asked = 1 - self.chip.answered_together
         self.split: Any = split_figures(target) if self.chip.split else None
         self.parts_multicast = float(self.split.multicast) if self.split else 0.0
@@ -149,7 +152,7 @@ class Common:
         tiles, most_tiles = -(-size // extent), -(-largest // extent)
         # A single tile has a box of its rows.
         whole = tiles == 1 or largest > size or not self.by_tma[number]
-        outside = 0.0 if whole else extent - size / tiles
+        outside = 0.0 if whole or self.cuts_edges else extent - size / tiles
         every_count = range(tiles, min(tiles + SHARING_MAX, most_tiles + 1))
         even = max([count & -count for count in every_count])
         return Axis(

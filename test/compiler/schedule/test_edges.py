@@ -6,7 +6,8 @@ from itertools import islice
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.schedule.edge_boxes import cuts_edges
+from tilewright.compiler.schedule.edge_boxes import cuts_edges, whole_boxes
+from tilewright.compiler.schedule.estimates.estimate import total_us
 from tilewright.compiler.schedule.problem import Problem
 from tilewright.compiler.schedule.schedule import PLAIN
 from tilewright.compiler.schedule.search.choice import schedules_by_rank, target_for
@@ -50,6 +51,36 @@ def test_rows_along_m_in_memory_and_parts_by_no_eights_are_loaded_whole():
 def test_as_many_steps_as_slots_are_whole_boxes():
     assert not taken(k=512)
     assert taken(k=520)
+
+
+def whole(schedule=TILE, **changes):
+    target = target_for(SPEC, "h200")
+    problem = Problem.of(replace(SPEC, **changes), target)
+    return whole_boxes(problem.seen_by(schedule), schedule, target)
+
+
+def test_rows_outside_are_estimated_where_boxes_have_them():
+    first = 231424 // (208 * 128) / 100  # of 100 steps those that fill a slot for the first time
+    assert whole(k=6400) == (first, 1)
+    assert whole(m=1032, n=1032, k=6400) == (first, first)
+    assert whole(TILE.but(split_grid=2), m=1032, k=6400) == (2 * first, 1)
+    assert whole(m=1032, n=72, k=6400) == (first, 1)  # the only tile of B
+    everywhere = (
+        whole(k=512),
+        whole(TILE.but(scheduler="static"), k=6400),
+        whole(m=1024, k=6400),
+        whole(k=6400, batch=2),
+    )
+    assert set(everywhere) == {(1, 1)}
+
+
+def test_a_cta_of_one_tile_is_estimated_to_load_few_rows_outside():
+    target, shorter = target_for(SPEC, "h200"), []
+    for tiles in (TILE, TILE.but(scheduler="static")):
+        problems = [Problem.of(replace(SPEC, m=m, k=16384), target) for m in (1032, 1152)]
+        less, more = (total_us(each, tiles, target) for each in problems)
+        shorter.append(less / more)
+    assert shorter[0] < 0.99 and shorter[0] < shorter[1] - 0.02
 
 
 def test_a_cta_has_one_tile():
