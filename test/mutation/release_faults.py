@@ -18,16 +18,39 @@ RELEASES = [
     ),
     Fault(
         "idle-reads: a value that is used later stays excused",
-        "        if executing is warp and any_of(mask & lanes):\n            raise trap\n",
-        "",
+        "            if any_of(mask & lanes):\n                raise trap\n",
+        "            pass\n",
         IDLE,
     ),
     Fault(
         "idle-reads: a value that was used before is excused",
-        "        if any(self._is_used(warp, sink, lanes) for sink in sinks):\n"
-        "            return False\n",
+        "        if any(self._is_used(*each) for each in uses):\n            return False\n",
         "",
         IDLE,
+    ),
+    Fault(
+        "idle-reads: a carry passes nothing on",
+        ' and ".cc" not in program.source[pc].opcode:',
+        ":",
+        IDLE,
+    ),
+    Fault(
+        "idle-reads: only the last reader of a byte may have used it",
+        "[warp for warp in warps.values() if warp is not writer]",
+        "[warps[who & COMPONENT_MASK]]",
+        IDLE,
+    ),
+    Fault(
+        "reads: an earlier load of a byte that was read again is forgotten",
+        "        if not now and self._reads.are_forgotten(offsets):\n            return False\n",
+        "",
+        IDLE,
+    ),
+    Fault(
+        "reads: boxes forget who read them before",
+        "            self._boxes_forgotten.add(index)\n",
+        "            pass\n",
+        ("test/emulator/races/test_grains.py",),
     ),
     Fault(
         "idle-reads: what a value decides is no use of it",

@@ -83,6 +83,19 @@ def test_reads_kept_by_boxes_are_the_last_two_agents_of_each_byte(seed):
         other = next((each for each in reversed(history) if each[0] != newest[0]), (0, 0))
         assert (last[0][at], last[1][at]) == newest
         assert (before[0][at], before[1][at]) == other
+        kept = 1 + (other != (0, 0)) if newest != (0, 0) else 1
+        assert reads.are_forgotten(np.array([at])) == (len(history) > kept)
+
+
+@pytest.mark.parametrize("cells", [Block(2, (2,), (1,)), np.array([2, 3])])
+@pytest.mark.parametrize(("again", "is_forgotten"), [(1, False), (2, True)])
+def test_a_read_by_another_line_of_ptx_is_told_to_be_forgotten(cells, again, is_forgotten):
+    reads = LastReads(SIZE)
+    for who, when in ((1, 1), (2, 1), (1, again)):
+        reads.note(cells, 8, who, at_time(when))
+    reads.marks()
+    assert reads.are_forgotten(np.arange(16, 32)) == is_forgotten
+    assert not reads.are_forgotten(np.arange(16))
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -49,6 +49,12 @@ USERS = {
     },
     "a guard": {"after": "setp.gt.u32 %p2, %r3, 40; @%p2 st.global.u32 [%rd5], 9;"},
     "a branch": {"after": "setp.gt.u32 %p2, %r3, 40; @%p2 bra END; END:"},
+    "a carry": {
+        "middle": "add.cc.u32 %r4, %r3, -40; addc.u32 %r5, 0, 0; @!%p0 st.global.u32 [%rd5], %r5;",
+    },
+    "an earlier load of the same": {
+        "before": "ld.global.u32 %r6, [%rd3];", "after": "@!%p0 st.global.u32 [%rd5], %r6;",
+    },
     "a guard that changes": {
         "before": "setp.ge.u32 %p1, %r0, 32; setp.lt.u32 %p3, %r0, 999;",
         "middle": "@%p1 st.global.u32 [%rd5], %r3; @%p3 setp.gt.u32 %p1, %r0, 999;",
@@ -56,10 +62,10 @@ USERS = {
 }  # fmt: skip
 
 
-def run(parts: dict[str, str], seed: int) -> np.ndarray:
+def run(parts: dict[str, str], seed: int, block: int = 64) -> np.ndarray:
     text = TEXT.format(**{"before": "", "middle": "", "after": ""} | parts)
-    x, out = np.arange(32, dtype=np.uint32), np.zeros(64, np.uint32)
-    launch(text, "k", grid=1, block=64, params=[x, out], seed=seed)
+    x, out = np.arange(32, dtype=np.uint32), np.zeros(block, np.uint32)
+    launch(text, "k", grid=1, block=block, params=[x, out], seed=seed)
     return x
 
 
@@ -75,3 +81,20 @@ def test_one_that_something_takes_is_a_race_in_every_order(name):
         with pytest.raises(Trap) as caught:
             run(USERS[name], seed)
         assert caught.value.category == "race"
+
+
+def test_a_value_is_used_by_a_warp_that_is_not_among_the_last_readers():
+    second = "shr.u32 %r6, %r0, 5; setp.eq.u32 %p1, %r6, 1;"
+    for seed in SEEDS:
+        with pytest.raises(Trap) as caught:
+            run({"before": second, "after": "@%p1 st.global.u32 [%rd5], %r3;"}, seed, 128)
+        assert caught.value.category == "race"
+
+
+def test_any_number_of_ctas_may_read_so():
+    place = "mov.u32 %r6, %ctaid.x; mul.wide.u32 %rd6, %r6, 128;"
+    parts = {"before": f"{place} add.s64 %rd7, %rd3, %rd6;", "middle": "", "after": ""}
+    text = TEXT.replace("[%rd3]", "[%rd7]").format(**parts)
+    x, out = np.zeros((520, 32), np.uint32), np.zeros(128, np.uint32)
+    launch(text, "k", grid=520, block=128, params=[x, out], seed=1)
+    assert (x == 1).all()

@@ -37,16 +37,10 @@ class Actors:
         """What a warp knows."""
         return self._clocks[warp]
 
-    def warp_of(self, domain: int, component: int) -> Warp | None:
-        """The warp of a CTA that has not exited whose accesses are those of a component."""
-        return next(
-            (
-                warp
-                for warp, clock in self._clocks.items()
-                if clock.own == component and clock.domain.number == domain
-            ),
-            None,
-        )
+    def warps_of(self, domain: int) -> dict[int, Warp]:
+        """By component, the warps of a cluster's CTAs that have not exited."""
+        clocks = self._clocks.items()
+        return {clock.own: warp for warp, clock in clocks if clock.domain.number == domain}
 
     def known(self, warp: Warp, lanes: Lanes = None) -> Known:
         """What the lanes of a warp know that access memory or execute an instruction."""

@@ -163,6 +163,8 @@ class GlobalShadow:
         now, before = reads[0] and not actor.strong, reads[1] and mark[0] > 0
         if actor.asynchronous or not (now or before):
             return False
+        if not now and self._reads.are_forgotten(offsets):
+            return False
         return self._idle.excuses(trap, None if now else mark, offsets)
 
     def _refusal(self, at: int, past: str, mark: tuple[int, int], actor: Actor, what: str) -> Trap:

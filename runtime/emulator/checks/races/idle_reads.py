@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -22,11 +23,14 @@ from ...machine.memory import Region
 from ...ptx.flows import LANES, flow_of
 from ...ptx.pending_loads import register_slots
 from ...ptx.program import Program
+from ...ptx.registry import Step
 from ...truth import any_of
 from .order import CLUSTER_SHIFT, COMPONENT_MASK
 from .verdicts import split_when
 
 _SINKS = ("st.", "atom.", "red.")
+Refused = WeakKeyDictionary[Warp, list[tuple[np.ndarray, Trap]]]
+"""By warp, the lanes that may not execute an instruction, and the Trap if one does."""
 
 
 class Sink(NamedTuple):
@@ -42,6 +46,7 @@ class IdleReads:
 
     def __init__(self, races: Any, launch: Launch, region: Region):
         self._races, self._launch, self._region = races, launch, region
+        self._refused: dict[int, Refused] = {}
 
     def excuses(self, trap: Trap, mark: tuple[int, int] | None, offsets: np.ndarray) -> bool:
         """Whether the value of a racing read of these bytes has not been used; the Trap is raised
@@ -49,28 +54,29 @@ class IdleReads:
         current = self._launch.current_warp
         if current is None or self._races.operation is not None:
             return False
-        found = (current, current.split.pc) if mark is None else self._reader(*mark)
+        found = ([current], current.split.pc) if mark is None else self._readers(current, *mark)
         if found is None:
             return False
-        warp, pc = found
-        sinks = sinks_of(warp.program, pc)
+        warps, pc = found
+        sinks = sinks_of(current.program, pc)
         if not sinks:  # who loads what nothing takes has another purpose
             return False
-        lanes = self._lanes(warp, pc, offsets)
-        if any(self._is_used(warp, sink, lanes) for sink in sinks):
+        uses = [(warp, sink, self._lanes(warp, pc, offsets)) for warp in warps for sink in sinks]
+        if any(self._is_used(*each) for each in uses):
             return False
         trap.locate(**current.place())
-        for sink in sinks:
-            _refuse_there(self._launch, sink.pc, warp, lanes, trap)
+        for warp, sink, lanes in uses:
+            self._refuse(sink.pc, warp, lanes, trap)
         return True
 
-    def _reader(self, who: int, when: int) -> tuple[Warp, int] | None:
-        """The warp and the instruction of an earlier read, if they can be told."""
-        warp = self._races.warp_of(who >> CLUSTER_SHIFT, who & COMPONENT_MASK)
-        if warp is None:
+    def _readers(self, writer: Warp, who: int, when: int) -> tuple[list[Warp], int] | None:
+        """The warps and the instruction of an earlier read, if they can be told. Only the last
+        readers of a byte are known, so other warps of the cluster may have been some before."""
+        warps = self._races.warps_of(who >> CLUSTER_SHIFT)
+        loads = loads_by_line(writer.program).get(split_when(when)[1], ())
+        if who & COMPONENT_MASK not in warps or len(loads) != 1:
             return None
-        loads = loads_by_line(warp.program).get(split_when(when)[1], ())
-        return (warp, loads[0]) if len(loads) == 1 else None
+        return [warp for warp in warps.values() if warp is not writer], loads[0]
 
     def _lanes(self, warp: Warp, pc: int, offsets: np.ndarray) -> np.ndarray:
         """bool[32]: those that read one of the bytes there."""
@@ -86,17 +92,28 @@ class IdleReads:
             return False
         return any_of((guard ^ sink.negated) & lanes)
 
+    def _refuse(self, pc: int, warp: Warp, lanes: np.ndarray, trap: Trap) -> None:
+        """Raise the Trap once one of the lanes executes the instruction."""
+        refused = self._refused.get(pc)
+        if refused is None:
+            refused = self._refused[pc] = WeakKeyDictionary()
+            step, *guard = self._launch.code[pc]
+            self._launch.code[pc] = (_refusing(step, refused), *guard)
+        traps = refused.setdefault(warp, [])
+        if not any((lanes <= known).all() for known, _ in traps):
+            traps.append((lanes, trap))
 
-def _refuse_there(launch: Launch, pc: int, warp: Warp, lanes: np.ndarray, trap: Trap) -> None:
-    """Raise the Trap once one of the lanes executes the instruction."""
-    step, *guard = launch.code[pc]
 
-    def refusing(executing: Any, mask: np.ndarray) -> Any:
-        if executing is warp and any_of(mask & lanes):
-            raise trap
-        return step(executing, mask)
+def _refusing(step: Step, refused: Refused) -> Step:
+    """The same step, but for those lanes."""
 
-    launch.code[pc] = (refusing, *guard)
+    def refusing(warp: Any, mask: Any) -> Any:
+        for lanes, trap in refused.get(warp, ()):
+            if any_of(mask & lanes):
+                raise trap
+        return step(warp, mask)
+
+    return refusing
 
 
 @lru_cache(maxsize=32)
@@ -136,7 +153,7 @@ def _reached(program: Program, load: int) -> set[int] | None:
                 return None
             if pc == load or not reached & set(reads):
                 continue
-            if flow_of(program, pc).kind == LANES:
+            if flow_of(program, pc).kind == LANES and ".cc" not in program.source[pc].opcode:
                 reached |= set(writes)
             elif not _stores(program, pc, reached):
                 return None

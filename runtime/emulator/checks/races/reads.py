@@ -6,14 +6,15 @@ is overwritten by a copy that knows that it has been read.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...truth import all_of, any_of
-from .actor import Actor
+from .actor import LINE_BITS, Actor
 from .grains import WORD, Block, Cells, Grains, Span, bytes_of, meet, span_of, words_of
 from .lanes_of_bytes import lanes_of_units
+from .order import CLUSTER_SHIFT
 
 MOST_BOXES = 1 << 14
 """The number of boxes that are kept as such."""
@@ -121,11 +122,17 @@ class _Read(NamedTuple):
 
 class LastReads:
     """The last reads of each byte of an array by two agents; a mark says who read and when, and 1 +
-    the lane, or 0 for none."""
+    the lane, or 0 for none.
+
+    _forgotten: bytes of which an earlier read is kept no more that another cluster did, or another
+    line of PTX, than what has taken its place; _boxes_forgotten: boxes of such.
+    """
 
     def __init__(self, size: int):
         self._size = size
         self._boxes: dict[Block, tuple[_Read, _Read | None]] = {}
+        self._boxes_forgotten: set[Block] = set()
+        self._forgotten: np.ndarray | None = None
         self._number = 0
         self._marks: list[Grains] = []
 
@@ -138,6 +145,9 @@ class LastReads:
         self._number += 1
         read = _Read(self._number, who, actor.when)
         last, before = self._boxes.get(index, (None, None))
+        gone = last if last and last.who == who else before
+        if gone and _is_another(gone.who, gone.when, who, actor.when):
+            self._boxes_forgotten.add(index)
         self._boxes[index] = read, before if last and last.who == who else last
 
     def marks(self) -> list[Grains]:
@@ -146,13 +156,40 @@ class LastReads:
         self._boxes.clear()
         for read, box in sorted(reads):
             self._put(box, WORD, read.who, read.when, 0)
+        for box in self._boxes_forgotten:
+            self._forget(bytes_of(box, WORD))
+        self._boxes_forgotten.clear()
         return self._marks
+
+    def are_forgotten(self, offsets: np.ndarray) -> bool:
+        """Whether of one of the bytes a read by another cluster or line is kept no more."""
+        return self._forgotten is not None and any_of(self._forgotten[offsets])
+
+    def _forget(self, offsets: np.ndarray) -> None:
+        if self._forgotten is None:
+            self._forgotten = np.zeros(self._size, bool)
+        self._forgotten[offsets] = True
 
     def _put(self, index: Cells, size: int, who: int, when: int, lanes: np.ndarray | int) -> None:
         if not self._marks:
             self._marks = [Grains(self._size, np.int64, np.int64, np.uint8) for _ in range(2)]
+        self._note_forgotten(index, size, who, when)
         self._keep_other(index, size, who)
         self._marks[0].put(index, size, who, when, lanes)
+
+    def _note_forgotten(self, index: Cells, size: int, own: int, now: int) -> None:
+        last, before = self._marks
+        if last.is_blank(index, size):
+            return
+        who, when, _ = last.fine(index, size)
+        if not any_of(who):
+            return
+        older, then, _ = before.fine(index, size)
+        repeated = who == own
+        who, when = np.where(repeated, who, older), np.where(repeated, when, then)
+        gone = (who != 0) & _is_another(who, when, own, now)
+        if any_of(gone):
+            self._forget(bytes_of(index, size)[gone])
 
     def _keep_other(self, index: Cells, size: int, own: int) -> None:
         """The last reads of these cells become the ones before, if other agents did them."""
@@ -171,3 +208,9 @@ class LastReads:
         elif any_of(others):
             cells = cells.index().reshape(who.shape) if isinstance(cells, Block) else cells
             before.put(cells[others], unit, who[others], when[others], lanes[others])
+
+
+def _is_another(who: Any, when: Any, own: int, now: int) -> Any:
+    """Whether another cluster or line of PTX reads there."""
+    apart = abs(who) >> CLUSTER_SHIFT != abs(own) >> CLUSTER_SHIFT
+    return apart | ((when ^ now) & (1 << LINE_BITS) - 1 != 0)
