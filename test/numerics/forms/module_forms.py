@@ -2,7 +2,7 @@
 
 A form is a function of the module, whose parameters have these names, and of the inputs:
 
-    weight [N, K], other [N, K], turned [K, N], bias [N], rows [M, 1], one []
+    weight [N, K], other [N, K], transposed [K, N], bias [N], rows [M, 1], one []
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 M, N, K, G = 8, 40, 24, 3
 BF16, F16, F32 = torch.bfloat16, torch.float16, torch.float32
-SHAPES = {"weight": (N, K), "other": (N, K), "turned": (K, N), "bias": (N,), "rows": (M, 1)}
+SHAPES = {"weight": (N, K), "other": (N, K), "transposed": (K, N), "bias": (N,), "rows": (M, 1)}
 SHAPES |= {"one": ()}
 
 
