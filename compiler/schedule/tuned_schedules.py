@@ -186,7 +186,7 @@ def _distance(one: Problem, other: Problem) -> tuple[float, int]:
 def tables_of(chip: str) -> list[Path]:
     """The existing table files of a chip: the user's own first, then the one that is shipped.
 
-    Raises CompileError if the user's folder does not exist.
+    Raises CompileError if the variable does not name a folder.
     """
     own = os.environ.get(VARIABLE)
     if own and not Path(own).is_dir():

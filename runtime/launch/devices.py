@@ -17,7 +17,7 @@ class Program(Protocol):
     """A bundle that a device has made ready; tensors come in the manifest's order."""
 
     relauncher: Any
-    """Launches on tensors so much like those of the last one that it is quick (again.py)."""
+    """Launches on tensors so much like those of the last one that it is quick (relaunch.py)."""
 
     def enqueue(self, values: Sequence[Any], stream: int | None = None) -> None:
         """Start the kernel; what uses its output must be ordered after it on the same stream."""

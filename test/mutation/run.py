@@ -7,7 +7,7 @@
     python test/mutation/run.py --processes 60 --write test/mutation/README.md
     python test/mutation/run.py --tree OLD                       another tree, with its own tests
 
-The test that docs/mutation.md names for a fault runs first, alone. Where it passes, or the page
+The test that the README here names for a fault runs first, alone. Where it passes, or the page
 names none, all tests of the fault do. Nothing is changed in place but the page: `--write`, and
 `--unlisted` without it, renews the rows of the faults that ran, and leaves out those of faults that
 there are no more. It needs what the tests need and no network. In the end the tests that found

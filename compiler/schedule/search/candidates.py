@@ -90,9 +90,9 @@ def sides(problem: Problem) -> list[Problem]:
 
 
 def _may_swap(problem: Problem) -> bool:
-    """Whether exchanging A and B may help: if M is not an even number of whole MMAs, is 1, or is
-    given at launch; or if only columns have scales, which then become scales of rows. The columns
-    of a tile come in steps of 8 or 16; stores of 16 bits are transposed."""
+    """Whether exchanging A and B may help: if M is neither one whole MMA nor an even number of
+    them, or is given at launch; or if only columns have scales, which then become scales of rows.
+    The columns of a tile come in steps of 8 or 16; stores of 16 bits are transposed."""
     scales = problem.column_scales and not problem.row_scales
     stored = problem.c_bytes == 2 or (scales and problem.c_bytes == WHOLE_SECTORS)
     others = problem.further_bytes or problem.quantized or not stored

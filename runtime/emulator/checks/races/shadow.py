@@ -160,7 +160,7 @@ class SharedShadow:
             bad = bad & ((who != mark[0]) | (when != mark[1]))
 
     def _check_earlier(self, index: Cells, size: int, actor: Actor, what: str) -> None:
-        """Traps for a strong write before the last one behind which the access is not ordered."""
+        """Traps if the access is not ordered behind strong writes that preceded the last one."""
         marks = self._earlier.marks
         if marks is None or actor.strong or marks.is_blank(index, size):
             return
