@@ -20,7 +20,7 @@ from tilewright.compiler.schedule.chips import chip_figures
 from tilewright.compiler.schedule.chips.chip_figures import figures
 from tilewright.compiler.schedule.chips.figure_sets import ChipFigures
 from tilewright.compiler.schedule.edge_boxes import WHOLE, whole_boxes
-from tilewright.compiler.schedule.estimates import costs, estimate, l2_costs
+from tilewright.compiler.schedule.estimates import costs, epilogue_costs, estimate, l2_costs
 from tilewright.compiler.schedule.problem import LINE_BYTES, Problem, Schedule
 from tilewright.compiler.schedule.search.candidates import margin, rank
 from tilewright.compiler.schedule.waves import resident_ctas, tile_rounds
@@ -194,7 +194,7 @@ def _facts(
         stored_bytes=stored,
         staged=schedule.staging is not None,
         pack_cycles=stored / figures(target).shared_rate,
-        stored_lines=estimate._stored_lines(problem, schedule),
+        stored_lines=epilogue_costs._stored_lines(problem, schedule),
         pieces=n // columns,
         beside_share=columns / n if hidden else 1,
         sums_bytes=costs._sums_bytes(problem, schedule),

@@ -24,7 +24,8 @@ from ..problem import Problem
 from ..schedule import THREADS, Schedule
 from ..waves import resident_ctas
 from .costs import Estimate, dram_bytes
-from .estimate import epilogue_cycles, estimate, refill_cycles, start_cycles, step_cycles, together
+from .epilogue_costs import epilogue_cycles
+from .estimate import estimate, refill_cycles, start_cycles, step_cycles, together
 from .tensor_estimate import tensor_estimate
 from .tensor_steps import Traits
 

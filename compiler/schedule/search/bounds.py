@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 
 from ..cached import cached_attribute
 from ..estimates.costs import gathered_cycles
+from ..estimates.epilogue_costs import epilogue_cycles
 from ..estimates.estimate import (
     Order,
     Step,
-    epilogue_cycles,
     refilled,
     spans_of,
     start_cycles,

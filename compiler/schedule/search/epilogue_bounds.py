@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ....dialects.target import Target
 from ..chips.chip_figures import figures
 from ..estimates.costs import code_cycles, computed_cycles, vector_cycles
-from ..estimates.estimate import store_cycles
+from ..estimates.epilogue_costs import store_cycles
 from ..estimates.two_level_costs import stored_alone
 from ..problem import Problem, Schedule
 from ..rules.staging_rules import pitches_ahead, staged_store, stored_by_tma

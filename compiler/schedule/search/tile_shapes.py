@@ -11,12 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..cached import cached_attribute
-from ..estimates.estimate import (
-    SHARING_MAX,
-    Order,
-    epilogue_cycles,
-    order_of,
-)
+from ..estimates.epilogue_costs import epilogue_cycles
+from ..estimates.estimate import SHARING_MAX, Order, order_of
 from ..problem import Schedule
 from ..rules.rules import PART_K_TILES
 from ..schedule import PLAIN

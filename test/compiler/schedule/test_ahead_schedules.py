@@ -10,7 +10,8 @@ from tilewright.compiler.importers.epilogue_function import Frame, import_epilog
 from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.importers.traced_function import TensorLike
 from tilewright.compiler.schedule.chips.chip_figures import split_figures
-from tilewright.compiler.schedule.estimates.estimate import epilogue_cycles, estimate
+from tilewright.compiler.schedule.estimates.epilogue_costs import epilogue_cycles
+from tilewright.compiler.schedule.estimates.estimate import estimate
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.search.choice import choose_schedule
 from tilewright.compiler.spec import MatmulSpec

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewright.compiler.schedule.estimates.estimate import epilogue_cycles
+from tilewright.compiler.schedule.estimates.epilogue_costs import epilogue_cycles
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.search import kind_cache, tile_shapes
 from tilewright.compiler.schedule.search.choice import choose_schedule, target_for
