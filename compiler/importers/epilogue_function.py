@@ -50,13 +50,15 @@ class Argument(NamedTuple):
 class Returned(NamedTuple):
     """What a function returns: a value, or its reduction of a kind over a row, or all (`whole`).
 
-    The kernel reduces groups of `GROUP` neighbours; `finished` reduces what it gives of them.
+    The kernel reduces groups of `GROUP` neighbours; `finished` reduces what it gives of them. One
+    in a tuple is returned in a tuple, also where it is alone.
     """
 
     value: Any
     kind: str = ""
     whole: bool = False
     keepdim: bool = False
+    in_tuple: bool = False
 
     def finished(self, output: Any) -> Any:
         """The reduction of a kernel's output [..., groups], in an order that is always the same."""
@@ -171,8 +173,9 @@ def _results(graph: fx.Graph, frame: Frame) -> list[Returned]:
     """What the function returns: C, and further outputs."""
     (output,) = graph.find_nodes(op="output")
     returned = output.args[0]
-    found = list(returned) if isinstance(returned, tuple | list) and returned else [returned]
-    first = Returned(_checked(found[0], frame))
+    in_tuple = isinstance(returned, tuple | list) and bool(returned)
+    found = list(returned) if in_tuple else [returned]
+    first = Returned(_checked(found[0], frame), in_tuple=in_tuple)
     return [
         first,
         *(_reduced(each, frame) or Returned(_checked(each, frame)) for each in found[1:]),

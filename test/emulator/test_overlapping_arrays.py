@@ -18,6 +18,7 @@ HEAD = """.version 8.8
 RACE = HEAD + "@!%p st.global.u32 [%rd0], 7; @%p ld.global.u32 %r1, [%rd1]; ret; }"
 ADDRESSES = HEAD + "sub.s64 %rd3, %rd1, %rd0; st.global.u64 [%rd2], %rd3; ret; }"
 ALIGNED = HEAD + "and.b64 %rd3, %rd1, 63; st.global.u64 [%rd2], %rd3; ret; }"
+STORED = HEAD + "st.global.u32 [%rd0], 7; ret; }"
 VIEWS = {
     "the same bytes by another type": lambda a: a.view(np.uint8),
     "another shape": lambda a: a.reshape(4, 16),
@@ -96,3 +97,9 @@ def test_two_addresses_for_the_same_bytes_are_refused():
     a = np.zeros(64, np.uint32)
     with pytest.raises(LaunchError, match="shares bytes with another array"):
         run(ALIGNED, GlobalArray(a, offset=16), GlobalArray(a[1:], offset=16))
+
+
+@pytest.mark.parametrize("given", [lambda masked: masked, GlobalArray])
+def test_a_mask_is_refused_and_not_passed_over(given):
+    with pytest.raises(LaunchError, match=r"parameter 0 \(x\): must have no mask, got a masked"):
+        run(STORED, given(np.ma.array(np.zeros(4, np.uint8), mask=True)), np.zeros(4))

@@ -322,7 +322,8 @@ def _call(
     if spec.quantized:
         return _with_scales(fused, result)
     if not several:
-        return result.reshape(shape)
+        made = result.reshape(shape)
+        return (made,) if fused.finish[0].in_tuple else made
     pairs = zip(fused.finish, result, strict=True)
     return tuple(each.finished(made.reshape(*shape[:-1], made.shape[-1])) for each, made in pairs)
 
@@ -334,7 +335,7 @@ def _with_scales(fused: Fused, result: Sequence[Any]) -> Any:
     pairs = zip(fused.finish, results, strict=True)
     data, *others = (each.finished(made.reshape(*rows, made.shape[-1])) for each, made in pairs)
     product = QuantizedProduct(data, scales)
-    return (product, *others) if others else product
+    return (product, *others) if fused.finish[0].in_tuple else product
 
 
 def given_outputs(out: Any, count: int) -> list[Any] | None:

@@ -375,6 +375,7 @@ def _call(
     if out is not None:
         return out
     if not several:
-        return result.reshape(shape)
+        made = result.reshape(shape)
+        return (made,) if found.finish[0].in_tuple else made
     pairs = zip(found.finish, result, strict=True)
     return tuple(each.finished(made.reshape(*shape[:-1], made.shape[-1])) for each, made in pairs)

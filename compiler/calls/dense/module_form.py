@@ -5,6 +5,7 @@
                                  a configuration, a list or a global
     register_forward_hook(f)     what else is computed, also by register_module_forward_hook
     with torch.autocast(…):      the types in which torch computes
+    set_default_dtype(…)         the type of numbers and of tensors that code makes
 
 Parameters and buffers are arguments of the kernel, and may be others.
 """
@@ -27,6 +28,7 @@ HOOKS = ("_forward_pre_hooks", "_forward_hooks")
 HOOKS_OF_ALL = ("_global_forward_pre_hooks", "_global_forward_hooks")
 """Of every module, as `torch.nn.modules.module` names them."""
 TABLES = ("_parameters", "_buffers")
+DEFAULT = "torch's default dtype"
 PLAIN = (int, float, complex, bool, str, bytes, tuple, type(None))
 ABSENT = ...  # which a copy in another process is, too
 GIVEN = "a tensor"
@@ -112,6 +114,7 @@ def _keep(watch: Watch, module: torch.nn.Module, names: frozenset[str]) -> None:
         watch.watch(where, [name])
     for table in _hooks_of_all():
         watch.watch_keys(table)
+    watch.watch_result(_default_dtype)
     for kind in {type(each) for each in module.modules()}:
         watch.watch_class(kind, _plain_of(kind, names))
     watch.module = module
@@ -160,7 +163,23 @@ def _parts_of(module: torch.nn.Module, names: frozenset[str]) -> dict[str, Part]
     found = {path: _part(each, names) for path, each in module.named_modules()}
     hooks = [each for table in _hooks_of_all() for each in table.values()]
     own = [each for each in hooks if _is_of_user(_module(getattr(each, "func", each)))]
-    return found | {"": found[""]._replace(hooks=(*found[""].hooks, *own))}
+    read = found[""].read | _default_of(module)
+    return found | {"": found[""]._replace(hooks=(*found[""].hooks, *own), read=read)}
+
+
+def _default_of(module: torch.nn.Module) -> dict[str, Any]:
+    """The type that torch gives what it makes of numbers, where the user's own code may make some;
+    layers of torch make none."""
+    kinds = {type(each) for each in module.modules()}
+    own = any(_is_of_user(kind.__module__) for kind in kinds)
+    own = own or any("forward" in vars(each) for each in module.modules())
+    return {DEFAULT: str(_default_dtype())} if own else {}
+
+
+def _default_dtype() -> Any:
+    import torch
+
+    return torch.get_default_dtype()
 
 
 def _hooks_of_all() -> list[dict[Any, Any]]:

@@ -37,6 +37,7 @@ class Watch:
         self._lists: list[tuple[list[Any], list[Any]]] = []
         self._tensors: list[tuple[torch.Tensor, int]] = []
         self._of_classes: list[tuple[type, str, Any]] = []
+        self._results: list[tuple[Callable[[], Any], Any]] = []
 
     def holds(self, module: torch.nn.Module) -> bool:
         """Whether each object has what it had."""
@@ -63,7 +64,7 @@ class Watch:
         for kind, name, value in self._of_classes:
             if getattr(kind, name, ABSENT) is not value:
                 return False
-        return True
+        return all(of() is value for of, value in self._results)
 
     def watch_kind(self, one: Any) -> None:
         self._kinds.append((one, one.__class__))
@@ -87,3 +88,7 @@ class Watch:
 
     def watch_class(self, kind: type, names: Iterable[str]) -> None:
         self._of_classes += [(kind, name, getattr(kind, name, ABSENT)) for name in names]
+
+    def watch_result(self, of: Callable[[], Any]) -> None:
+        """That a function of no arguments gives the same object."""
+        self._results.append((of, of()))

@@ -64,7 +64,7 @@ def _traced(
     same = (first.spec, found) == (replace(second.spec, m=spec.m), other)
     if not same or depends_on_sizes(function, [*sums, *seen], changed):
         raise CompileError(f"epilogue: {RULES[ROWS]}, got one that does; leave it out")
-    return Traced(first.spec, *found)
+    return Traced(first.spec, *found, first.finish)
 
 
 def trace_of_groups(
@@ -83,4 +83,5 @@ def trace_of_groups(
     if any(each.kind for each in returned):
         rule = "results must have the shape of acc where something is grouped"
         raise OptionError(f"grouped_mm: {rule}, got a reduction; reduce outside")
-    return Traced(spec, made, arguments)
+    finish = tuple(each._replace(value=None) for each in returned)  # keeps no graph
+    return Traced(spec, made, arguments, finish)

@@ -134,7 +134,9 @@ def multiply_blocks(a: Side, b: Side, offs: Any, how: How, after: After) -> Any:
         aligned("scaled_grouped_mm: mat_b", b.rows),
     )
     ends = () if offs is None else (offs,)
-    return found.kernel(*operands, a.scales, b.scales, *ends, *after.arguments(found))
+    return found.returned(
+        found.kernel(*operands, a.scales, b.scales, *ends, *after.arguments(found))
+    )
 
 
 def _of_nothing(a: Side, b: Side, how: How) -> Any:

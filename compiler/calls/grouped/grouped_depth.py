@@ -55,7 +55,7 @@ def multiply_depth(
     a, b = aligned("grouped_mm: mat_a", a), aligned("grouped_mm: mat_b", b)
     if after.function is not None:  # a text says how arguments are stored
         a, b = a.swapaxes(0, 1), b.swapaxes(0, 1)
-    return found.kernel(a, b, offs, *beside)
+    return found.returned(found.kernel(a, b, offs, *beside))
 
 
 def is_of_any_depth(a: Any, b: Any) -> bool:

@@ -34,6 +34,11 @@ class Grouped(NamedTuple):
     arguments: Sequence[Argument]
     is_transposed: bool
     kept: list[Any]
+    in_tuple: bool = False
+
+    def returned(self, result: Any) -> Any:
+        """The kernel's result as the function returns it, which may be a tuple of one."""
+        return (result,) if self.in_tuple and not isinstance(result, (tuple, list)) else result
 
 
 def _of_any_rows(like: TensorLike, rows: int) -> Any:
@@ -75,14 +80,17 @@ def find(spec: MatmulSpec, after: After, target: str, how: How, kept: list[Any])
         return Grouped(RowKernels(buckets_of_rows(spec, target, how), make, True), (), False, kept)
     if how.m and function is not None:
         kernels, traced = kernels_of_any_rows(spec, function, likes, target, how)
-        return Grouped(kernels, traced.arguments, is_transposed, kept)
+        in_tuple = traced.finish[0].in_tuple
+        return Grouped(kernels, traced.arguments, is_transposed, kept, in_tuple)
     source: MatmulSpec | LinalgText = spec
     arguments: Sequence[Argument] = ()
+    in_tuple = False
     if function is not None:
-        spec, made, arguments, _ = trace_of_groups(spec, function, likes, how)
+        spec, made, arguments, finish = trace_of_groups(spec, function, likes, how)
+        in_tuple = finish[0].in_tuple
         source = LinalgText(spec.mlir_text(made), "grouped_mm")
     bundle = bundle_for(source, spec, target, how)
-    return Grouped(Kernel(bundle, copies=True), arguments, is_transposed, kept)
+    return Grouped(Kernel(bundle, copies=True), arguments, is_transposed, kept, in_tuple)
 
 
 def in_two_steps(

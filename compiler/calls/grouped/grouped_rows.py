@@ -62,7 +62,8 @@ def multiply_rows(
     beside = [*([] if rows is None else [rows]), *after.arguments(found)]
     bs = [aligned("grouped_mm: mat_b", each) for each in (b, second) if each is not None]
     bs = [each.swapaxes(1, 2) for each in bs] if found.is_transposed else bs
-    return found.kernel(aligned("grouped_mm: mat_a", a), *bs, offs, *beside, out=out)
+    result = found.kernel(aligned("grouped_mm: mat_a", a), *bs, offs, *beside, out=out)
+    return result if out is not None else found.returned(result)
 
 
 def _of_nothing(a: Any, b: Any, count: int, offs: Any, how: How, after: After, second: Any) -> Any:

@@ -164,7 +164,8 @@ def _multiply(
     )
     result = found.kernel(a, *weights.tensors, *beside)
     if not isinstance(result, (tuple, list)):
-        return result.reshape(*leading, weights.n)
+        made = result.reshape(*leading, weights.n)
+        return (made,) if found.finish and found.finish[0].in_tuple else made
     pairs = zip(found.finish, result, strict=True)
     return tuple(each.finished(made.reshape(*leading, made.shape[-1])) for each, made in pairs)
 

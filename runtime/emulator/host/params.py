@@ -205,6 +205,8 @@ def _wanted(where: str, value: object) -> Iterator[Wanted]:
     if not isinstance(parts, Iterable):
         kind, got = type(value).__name__, type(parts).__name__
         raise LaunchError(f"{where}: {kind} must be of a list, got {got}")
+    if isinstance(getattr(value, "array", value), np.ma.MaskedArray):
+        raise LaunchError(f"{where}: must have no mask, got a masked array; fill it")
     for part in parts:
         yield from _wanted(where, part)
     if isinstance(value, GlobalArray) and not value.array.dtype.hasobject:

@@ -169,6 +169,28 @@ def test_hooks_of_all_modules_may_not_change_but_those_that_torch_counts_by(kern
     assert is_right(kernel)
 
 
+class Filled(torch.nn.Linear):
+    def forward(self, x):
+        return super().forward(x) * torch.full((COLUMNS,), 1.5)
+
+
+@pytest.mark.parametrize("kind", [Filled, torch.nn.Linear])
+def test_the_type_of_what_code_makes_of_numbers_may_not_change(kind):
+    kernel = compile_module(kind(DEPTH, COLUMNS, bias=False, dtype=BF16), X)
+    with torch.no_grad():
+        was = kernel(X)
+        torch.set_default_dtype(torch.float64)
+        try:
+            if kind is Filled:
+                with pytest.raises(CompileError, match=r"torch's default dtype must be 'torch.f"):
+                    kernel(X)
+            else:  # makes nothing
+                assert kernel(X).equal(was)
+        finally:
+            torch.set_default_dtype(torch.float32)
+        assert kernel(X).equal(was)
+
+
 def test_a_module_without_its_parameters_is_refused():
     with pytest.raises(CompileError, match="LazyLinear: weight must have its values, got none yet"):
         compile_module(torch.nn.LazyLinear(COLUMNS, dtype=BF16), X)

@@ -70,6 +70,14 @@ def test_a_function_of_the_sums_is_computed_in_the_kernel(name):
     assert_made(matmul(A, B, epilogue=function, operands=operands), A, B, function, operands)
 
 
+@pytest.mark.parametrize("how", [{}, {"m": "dynamic"}])
+def test_one_result_in_a_tuple_is_returned_in_one(how):
+    (c,) = matmul(A, B, epilogue=lambda acc: (acc + 1,), **how)
+    assert_made(c, A, B, lambda acc: acc + 1)
+    (none,) = matmul(A[:0], B, epilogue=lambda acc: (acc + 1,), **how)
+    assert none.shape == (0, N)
+
+
 def test_operators_of_several_types_compute_in_the_widest():
     operands = NARROW, (COLUMN.abs() + 1).bfloat16()
     c = matmul(A, B, epilogue=mixed, operands=operands, out_dtype="f32")
