@@ -26,7 +26,7 @@ from .outputs import stored_by_threads, stored_together
 from .rings import slot_parts
 
 
-def columns_to_share(kernel: KernelOp, ring: ir.Value, target: Target) -> int:
+def columns_to_share(kernel: KernelOp, ring: Any, target: Target) -> int:
     """Columns that accumulators of two tiles must share to fit tensor memory beside the scales.
 
     0 where that brings nothing: no scales, or no store that can read these columns before others.
@@ -54,7 +54,7 @@ def stores_of(ring: ir.Value) -> list[StagedStoreOp]:
     if len(waits) != 1 or not all(_reads_any_piece(user.opview) for user in users):
         return []
     block = [op.operation for op in waits[0].operation.block.operations]
-    stores = [op.opview for op in block if op in users]
+    stores: list[Any] = [op.opview for op in block if op in users]
     together = len(stores) == len(users) and len(stored_together(stores)) == 1
     return stores if together else []
 
