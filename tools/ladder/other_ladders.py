@@ -267,13 +267,14 @@ def _cute() -> Iterator[Rung]:
     pieces, ring = _staged(32, 2), (_PAIR, _ring(6), _ROLES)
     stays = _pipeline("128x256x64", _COPIED, pieces, *ring)
     clc = f"{stays},persistence{{scheduler=clc depth=1}}"
+    late = "lower-to-nvvm{pdl=false}"  # dependent launch is a rung of its own
     four = {"a_dtype": "nvfp4", "b_dtype": "nvfp4"}
     rungs = [
-        ("fp16_gemm_0", "four stages", _pipeline("128x256x64", _COPIED, _ring(4)), {}),
-        ("fp16_gemm_1", "2-CTA MMA", _pipeline("128x256x64", _COPIED, _PAIR, _ring(7)), {}),
-        ("fp16_gemm_2", "roles, C by TMA", stays, {}),
-        ("fp16_gemm_3", "persistent", f"{stays},{_tiles('static')}", {}),
-        ("fp16_gemm_3_1", "cluster launch control", clc, {}),
+        ("fp16_gemm_0", "four stages", _pipeline("128x256x64", _COPIED, _ring(4), late), {}),
+        ("fp16_gemm_1", "2-CTA MMA", _pipeline("128x256x64", _COPIED, _PAIR, _ring(7), late), {}),
+        ("fp16_gemm_2", "roles, C by TMA", f"{stays},{late}", {}),
+        ("fp16_gemm_3", "persistent", f"{stays},{_tiles('static')},{late}", {}),
+        ("fp16_gemm_3_1", "cluster launch control", f"{clc},{late}", {}),
         ("fp16_gemm_6", "dependent launch", f"{clc},lower-to-nvvm{{pdl=true}}", {}),
         ("nvfp4_gemm_0", "nvfp4", _pipeline("128x256x256", _COPIED, _ring(3)), four),
         ("nvfp4_gemm_1", "2-CTA MMA", _pipeline("128x256x256", _COPIED, _PAIR, _ring(4)), four),
