@@ -44,7 +44,7 @@ class SelectInstructions:
     """`tile.kernel` → `sm.kernel`: sm ops, with scf, arith, vector and llvm's loads and stores.
 
     Every thread waits for preceding grids before it accesses global memory, and signals when later
-    ones may start (programmatic dependent launch); `lower-to-nvvm` drops both unless `pdl` is set.
+    ones may start (programmatic dependent launch); what `lower-to-nvvm` keeps of both is its `pdl`.
     """
 
     name: ClassVar[str] = "select-instructions"
