@@ -68,16 +68,4 @@ BITS = [
         "._replace(read=read)}\n",
         ("test/compiler/calls/test_changed_modules.py",),
     ),
-    Fault(
-        "module: the type of what code makes of numbers may change",
-        "    watch.watch_result(_default_dtype)\n",
-        "",
-        ("test/compiler/calls/test_changed_modules.py",),
-    ),
-    Fault(
-        "module-form: the type of what code makes of numbers is not looked at",
-        '    read = found[""].read | _default_of(module)\n',
-        '    read = found[""].read\n',
-        ("test/compiler/calls/test_changed_modules.py",),
-    ),
 ]
