@@ -13,7 +13,7 @@ from ..dialects.sm.threads import RunOp, WarpsOp
 from ..dialects.tile import KernelOp
 from ..dialects.tile.ahead import LoadAheadOp
 from .base import walk
-from .clone import iterations_of
+from .clone import group_steps_of, iterations_of
 
 
 def drain_before(load: Any) -> DrainOp | None:
@@ -75,7 +75,7 @@ def agent_around(op: Any) -> Any:
 
 
 def _times(op: ir.Operation, agent: Any) -> int | None:
-    """How often an op in loops of an agent runs."""
+    """How often an op in loops of an agent runs; None where a launch says so, or groups do."""
     times = 1
     while op.parent != agent.operation:
         op = op.parent
@@ -84,7 +84,7 @@ def _times(op: ir.Operation, agent: Any) -> int | None:
                 return None
             continue
         steps = iterations_of(op.opview)
-        if steps is None:
+        if steps is None or group_steps_of(op.opview.upperBound) is not None:
             return None
         times *= len(steps)
     return times

@@ -152,6 +152,18 @@ SLOTS = [
         ("test/numerics/loops/test_first_fills.py",),
     ),
     Fault(
+        "first-fill: steps that K has not are loaded before the meeting",
+        "limit = group_steps_of(fill.loop.upperBound)\n",
+        "limit = None\n",
+        ("test/numerics/loops/test_first_fills.py",),
+    ),
+    Fault(
+        "slot-reuse: K that a launch says takes all the steps that it may",
+        "if steps is None or group_steps_of(op.opview.upperBound) is not None:",
+        "if steps is None:",
+        ("test/numerics/sizes/test_any_depth.py",),
+    ),
+    Fault(
         "early-loads: barriers may be fenced behind the loads",
         "if not any(isinstance(op, sm.FenceOp) for op in before[before.index(inits[-1]) :])",
         "if False",

@@ -27,8 +27,9 @@ from ....dialects.tile import CtaTileOp, KernelOp
 from ....dialects.tile.boxes import LoadBoxesOp
 from ....dialects.tile.marks import MarkOp
 from ....dialects.tile.place import PlaceOp
+from ....dialects.tile_types import integer
 from ...base import defining_op, walk
-from ...clone import Mapping, clone, index_constant, is_pure, iterations_of
+from ...clone import Mapping, clone, group_steps_of, index_constant, is_pure, iterations_of
 from ...groups import group_of
 from .rings import Rings, converge
 
@@ -149,8 +150,8 @@ def _is_of_barriers(op: Any) -> bool:
 def _copy_steps(early: EarlyOp, fill: Fill) -> None:
     """The first steps of the loop, with what they need of the program after the meeting."""
     values: Mapping = {}
-    bounds = fill.numbers.start, fill.numbers[: fill.first].stop, fill.numbers.step
-    loop = scf.ForOp(*(index_constant(bound) for bound in bounds))
+    start, step = index_constant(fill.numbers.start), index_constant(fill.numbers.step)
+    loop = scf.ForOp(start, _end_of_first(early, fill, values), step)
     values[fill.loop.induction_variable] = loop.induction_variable
     inside = fill.loop.body
     with ir.InsertionPoint(loop):
@@ -161,6 +162,19 @@ def _copy_steps(early: EarlyOp, fill: Fill) -> None:
     with ir.InsertionPoint(loop.body):
         for op in list(inside.operations):
             clone(op, values)
+
+
+def _end_of_first(early: EarlyOp, fill: Fill, values: Mapping) -> ir.Value:
+    """Where the first steps end: with the steps of K, where a launch says that they are fewer."""
+    stop = fill.numbers[: fill.first].stop
+    limit = group_steps_of(fill.loop.upperBound)
+    if limit is None:
+        return index_constant(stop)
+    count = _here(limit.count, early, values)
+    sizes = {"less": limit.less.value, "least": min(limit.least.value, stop), "most": stop}
+    numbers = {name: integer(size) for name, size in sizes.items()}
+    steps = ir.IndexType.get()
+    return type(limit)(count=count, depth=limit.depth, **numbers, steps=steps).steps
 
 
 def _here(value: ir.Value, early: EarlyOp, values: Mapping) -> ir.Value:

@@ -9,7 +9,9 @@ import torch
 from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.runtime.launch.devices import open_device
 from tilewright.runtime.launch.dynamic_kernel import DynamicKernel
+from tilewright.tools.runs.inputs import make_tensors
 
 TMA = "tma-insertion,swizzle-selection"
 ROLES = "pipelining{stages=2},warp-specialization"
@@ -119,3 +121,21 @@ def test_rows_that_a_call_says_are_loaded_first():
     for rows in (1, 64, 150):
         a = torch.randn(rows, 328).bfloat16()
         torch.testing.assert_close(kernel(a, b), a.float() @ b.float().T, rtol=1e-4, atol=1e-3)
+
+
+def test_only_steps_that_k_has_are_loaded_first():
+    """Else a CTA of a launch with a short K may end before loads that nobody awaits."""
+    spec = MatmulSpec(72, 40, 256, a_major="m", b_major="n", dynamic_k=True)
+    pipeline = f"{TILE},pipelining{{stages=4}},warp-specialization"
+    wanted = {"stop_after": "pipes-to-barriers", "until": "mlir"}
+    text = compile_matmul(spec, target="sm_90a", pipeline=pipeline, **wanted).mlir
+    early = text[text.index('"sm.early"') : text.index('"sm.cta_barrier"')]
+    end = re.search(r"scf.for %\w+ = %\w+ to (%\w+) step", early)[1]
+    assert re.search(rf'{end} = "tile.group_steps"\(.*most = 4 ', early)
+    bundle = as_bundle(compile_matmul(spec, target="sm_90a", pipeline=pipeline))
+    for depth, seed in ((7, 0), (130, 1), (400, 2)):
+        of_depth = bundle.at(depth)
+        tensors = make_tensors(of_depth.manifest, depth)
+        open_device("emulator").launch(of_depth, tensors, seed, check="full")
+        wanted = tensors["a"].double() @ tensors["b"].double().mT
+        torch.testing.assert_close(tensors["c"].double(), wanted, rtol=2**-7, atol=2**-7)

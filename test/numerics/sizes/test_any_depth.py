@@ -154,6 +154,21 @@ def test_an_epilogue_comes_with_any_depth():
         torch.testing.assert_close(kernel(a, b, row).float(), wanted, rtol=2e-2, atol=2e-2)
 
 
+def test_slots_are_reused_after_steps_that_the_kernel_knows_alone():
+    residual = Epilogue(
+        "%x",
+        (EpilogueOperand("%r", "f32", "mn", (M, N)),),
+        ("%y = arith.addf %x, %r : f32", "%z = arith.truncf %y : f32 to bf16"),
+        "%z",
+    )
+    text = MatmulSpec(M, N, 256, a_major="m", b_major="n", dynamic_k=True).mlir_text(residual)
+    staged = "epilogue-staging{columns=16 buffers=2 ahead=2}"
+    pipeline = f"tiling{{tile=64x32x64}},tma-insertion,swizzle-selection,{staged},"
+    pipeline += "pipelining{stages=3},warp-specialization,slot-reuse"
+    with pytest.raises(CompileError, match="fills as often as the kernel says, got others"):
+        compile_matmul(from_text(text), target="sm_90a", pipeline=pipeline)
+
+
 def from_text(text: str):
     from tilewright.compiler.importers.linalg_text import LinalgText
 
