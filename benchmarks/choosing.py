@@ -80,7 +80,7 @@ def main() -> None:
     if options.choices:
         options.choices.write_text(json.dumps(choices(shapes, options), indent=1))
         return
-    asked = kinds_of(shapes, options.seed if options.kind_cache else None)
+    asked = kinds_of(shapes, options.seed if options.kinds else None)
     found = {chip: figures(times_of(asked, chip, options)) for chip in options.target.split(",")}
     machine = f"{platform.machine()}, Python {platform.python_version()}"
     result = {"machine": machine, "shapes": len(shapes), "seed": options.seed, "cpu_ms": found}

@@ -17,7 +17,7 @@ several calls, each with other operands, which together exceed L2, as weights of
 contenders take turns, and times are medians. `--rest 2` leaves the GPU alone twice as long as each
 graph took, so that none runs at the limit of its power because of the one before it. `--clocks`
 says the clock of the multiprocessors and the power while a contender runs on and on, which tells
-what the power limit bounds. `cached_attribute` launches each contender where ncu looks, once, and
+what the power limit bounds. `once` launches each contender where ncu looks, once, and
 prints its name in that order.
 """
 
@@ -113,9 +113,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--c-dtype", choices=[*TORCH_DTYPES], default="bf16")
     add_rest(parser)
     run = "rounds", "rest", "clocks", "json"
-    options = parsed(
-        parser, compile=("target", "shapes", "only", "c_dtype"), run=run, cached_attribute=()
-    )
+    options = parsed(parser, compile=("target", "shapes", "only", "c_dtype"), run=run, once=())
     if not any(options.only in name for name in RECIPES):
         parser.error(f"--only must be in one of {', '.join(RECIPES)}, got '{options.only}'")
     return options

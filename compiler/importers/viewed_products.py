@@ -277,11 +277,9 @@ def _is_product(out: str, terms: list[str], sizes: list[dict[str, int]]) -> bool
     if len(terms) != 2 or not all(each.isalpha() for each in terms) or not (out + "a").isalpha():
         return False
     left, right = map(set, terms)
-    cached_attribute = all(len({*each}) == len(each) for each in (*terms, out))
+    once = all(len({*each}) == len(each) for each in (*terms, out))
     whole = (left ^ right) <= {*out} <= (left | right) and (left & right) - {*out}
-    return bool(
-        cached_attribute and whole and all(sizes[0][c] == sizes[1][c] for c in left & right)
-    )
+    return bool(once and whole and all(sizes[0][c] == sizes[1][c] for c in left & right))
 
 
 PRODUCTS: dict[str, Callable[[fx.Node, IsCopied], Product]] = {

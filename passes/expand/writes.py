@@ -104,7 +104,7 @@ class Piece:
         starts = starts_of(self.store, start, apart)
         return joined([ReadFragmentOp(start=at, **where).values for at in starts])
 
-    def cached_attribute(self, where: Any, read: Callable[[], ir.Value]) -> ir.Value:
+    def once(self, where: Any, read: Callable[[], ir.Value]) -> ir.Value:
         """Sums of tensor memory that outputs stored together need: the first of them reads."""
         if where not in self.read:
             self.read[where] = read()
@@ -172,7 +172,7 @@ def _write_rows(piece: Piece) -> None:
         for chunk in range(0, columns, form.columns):
             where = {"sums": sums, "lanes": lanes, "row": attribute_of(first), "values": values}
             read = partial(_read_columns, piece, where, chunk)
-            part = piece.cached_attribute(("rows", first, chunk), read)
+            part = piece.once(("rows", first, chunk), read)
             at = constant(chunk) if column is None else column + chunk
             _write_units(piece, part, at_row, at)
 
@@ -202,7 +202,7 @@ def _write_matrices(piece: Piece) -> None:
         for half in range(0, warp_rows, MATRIX_LANES):
             row = atom + half
             read = partial(piece.read_fragment, piece.start, row, piece.columns, n)
-            values = piece.cached_attribute(("matrices", row), read)
+            values = piece.once(("matrices", row), read)
             first = warp * warp_rows + row
             piece.write_fragment(values, first)
 

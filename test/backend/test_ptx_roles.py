@@ -68,8 +68,8 @@ def test_the_mma_role_waits_issues_commits_and_counts(preset, shape):
     found = kinds(loops_of(preset, shape)["mma"], MMA_ROLE)
     assert set(found) == set(MMA_ROLE)
     mmas = TILE_K // K_PER_MMA
-    cached_attribute = {"wait": 1, "fence": 1, "commit": 1, "mma": mmas, "jump": 2}
-    assert {name: found[name] for name in cached_attribute} == cached_attribute
+    once = {"wait": 1, "fence": 1, "commit": 1, "mma": mmas, "jump": 2}
+    assert {name: found[name] for name in once} == once
     # A barrier's address (4), two slots (4), two counters, two descriptors for every further MMA.
     assert found["add"] <= 4 + 4 + 2 + 2 * (mmas - 1)
     assert found["move"] <= 2 * mmas + 5

@@ -113,12 +113,12 @@ def test_stacks_and_f64_are_judged_as_any_others(script, monkeypatch, tmp_path):
 
 def test_the_random_specs_are_200_and_the_same_every_time(script):
     cases = script("gpu_test_cases").cases
-    cached_attribute, again = (
+    once, again = (
         [case for case in cases("sm_90a") if case.group == "random specs"] for _ in range(2)
     )
-    assert len({case.spec for case in cached_attribute}) == 200
-    assert cached_attribute == again
-    assert all(case.pipeline is None for case in cached_attribute), "the compiler chooses"
+    assert len({case.spec for case in once}) == 200
+    assert once == again
+    assert all(case.pipeline is None for case in once), "the compiler chooses"
 
 
 def test_bundles_are_made_once_and_are_right_on_the_emulator(script, monkeypatch, tmp_path, capsys):

@@ -67,22 +67,16 @@ def _sensible(draw: random.Random, target: str, k_per_mma: int, plain: bool) -> 
     later = ["persistence{ctas=2}", f"persistence{{scheduler=static order={draw.choice(ORDERS)}}}"]
     passes = COPIES if without_tma else (*PASSES, *(later if draw.random() < 0.5 else ()))
     kept = [each for each in passes if draw.random() < (0.15 if "cluster" in each else 0.55)]
-    cached_attribute = {each.partition("{")[0]: each for each in kept}
-    if (
-        "tma-insertion" not in cached_attribute
-        and "copy-insertion" not in cached_attribute
-        and draw.random() < 0.9
-    ):
-        cached_attribute = (
-            {"tma-insertion": "tma-insertion", **cached_attribute} if passes is not COPIES else {}
-        )
-    if not {"warp-specialization", "persistence"} <= set(cached_attribute) and draw.random() < 0.95:
-        cached_attribute.pop("ping-pong", None)
+    once = {each.partition("{")[0]: each for each in kept}
+    if "tma-insertion" not in once and "copy-insertion" not in once and draw.random() < 0.9:
+        once = {"tma-insertion": "tma-insertion", **once} if passes is not COPIES else {}
+    if not {"warp-specialization", "persistence"} <= set(once) and draw.random() < 0.95:
+        once.pop("ping-pong", None)
     splits = plain and draw.random() < 0.3
     if splits and draw.random() < 0.9:
         for each in ("clustering", "persistence", "ping-pong", "epilogue-staging"):
-            cached_attribute.pop(each, None)
-    chosen = [first, *cached_attribute.values()]
+            once.pop(each, None)
+    chosen = [first, *once.values()]
     if splits:
         over = draw.choice(("", " over=grid"))
         split = f"split-k{{parts={draw.choice((2, 3, 4))}{over}}}"

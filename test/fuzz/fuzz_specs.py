@@ -202,10 +202,8 @@ def scaled_case(
     kept = [first, *(each for each in rest if draw.random() < (0.3 if "cluster" in each else 0.7))]
     if draw.random() < 0.1:  # later passes refuse, or take, what threads copy at once
         kept = kept[1:]
-    cached_attribute = {each.partition("{")[0]: each for each in kept}
-    return spec, options | {
-        "pipeline": ",".join([f"tiling{{tile={tile}}}", *cached_attribute.values()])
-    }
+    once = {each.partition("{")[0]: each for each in kept}
+    return spec, options | {"pipeline": ",".join([f"tiling{{tile={tile}}}", *once.values()])}
 
 
 def _scaled_stack(draw: random.Random) -> dict[str, Any]:
@@ -245,9 +243,9 @@ def pipeline_of(draw: random.Random, target: str, k_per_mma: int) -> str:
     if k_per_mma == 1 or target in WITHOUT_TMA or (mma and draw.random() < 0.5):
         passes = COPIES
     kept = [name for name in passes if draw.random() < (0.1 if "cluster" in name else 0.5)]
-    cached_attribute = {name.partition("{")[0]: name for name in kept}
+    once = {name.partition("{")[0]: name for name in kept}
     tile = "x".join(map(str, (rows, columns, depth * draw.randint(1, 4))))
-    return ",".join([f"tiling{{tile={tile}{mma}}}", *cached_attribute.values()])
+    return ",".join([f"tiling{{tile={tile}{mma}}}", *once.values()])
 
 
 def swapped(draw: random.Random, pipeline: str, target: str) -> str:

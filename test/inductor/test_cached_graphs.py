@@ -36,7 +36,7 @@ for chip in sys.argv[1:]:
     print(json.dumps({
         "hits": counters["inductor"]["fxgraph_cache_hit"],
         "cached": [row.cached for row in rows],
-        "rows": sorted([row.told().split("; of a graph")[0], row.count] for row in rows),
+        "rows": sorted([row.text().split("; of a graph")[0], row.count] for row in rows),
         "estimates": sorted(row.estimate_us or 0 for row in rows),
         "text": str(report),
     }))

@@ -11,6 +11,7 @@ from torch._inductor.utils import run_and_get_code
 
 from tilewright import matmul
 from tilewright.compiler.calls.operators import direct_calls
+from tilewright.dialects.tables import changes
 from tilewright.runtime.launch.kernel import Kernel
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
@@ -139,8 +140,8 @@ def test_keys_are_kept_up_to_a_number(monkeypatch):
     monkeypatch.setattr(direct_calls, "_kernels", {})
     monkeypatch.setattr(direct_calls, "KEPT", 2)
     for number in range(5):
-        direct_calls._keep(str(number), object())
-    direct_calls._keep("none", None)
+        direct_calls._keep(str(number), object(), changes())
+    direct_calls._keep("none", None, changes())
     assert len(direct_calls._kernels) == 1
 
 

@@ -36,12 +36,12 @@ def clock(monkeypatch, *times):
     """Let races take these microseconds, ours and theirs; gives what the contenders made."""
     made, left = [], list(times)
 
-    def cached_attribute(contenders, sets, rounds, clocks, rest):
+    def once(contenders, sets, rounds, clocks, rest):
         assert rest > 0, "long products in a row run at the limit of power"
         made.append([contenders[name](sets - 1) for name in ("ours", "inductor")])
         return {race.APART: dict(zip(("ours", "inductor"), left.pop(0), strict=True))}
 
-    monkeypatch.setattr(race, "measure_in_graphs", cached_attribute)
+    monkeypatch.setattr(race, "measure_in_graphs", once)
     return made
 
 
@@ -194,12 +194,12 @@ def test_a_weight_gradient_is_left_unless_it_is_faster_by_the_margin(
             each.meta["val"] = each.meta["val"].to("meta")  # or else it runs on the emulator
         return judge.judge(region, *known)
 
-    def cached_attribute(*asked):
+    def once(*asked):
         races.append(asked)
         return Raced(ours, theirs)
 
     monkeypatch.setattr(graph_pass, "judge", on_a_gpu)
-    monkeypatch.setattr(judge, "race", cached_attribute)
+    monkeypatch.setattr(judge, "race", once)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"GPU {ours}")
     for _ in range(2):  # as another process that finds what this one measured
         take_regions(module.graph, Settings(device="emulator"))

@@ -50,10 +50,10 @@ def test_a_product_and_what_follows_it_are_one_region(name):
      (lambda x, w, b: F.relu(F.linear(x, w)) + b, False)],
     ids=["bias", "factor", "read twice", "a function before it"],
 )  # fmt: skip
-def test_a_product_rounds_after_its_bias_and_before_anything_else(function, cached_attribute):
+def test_a_product_rounds_after_its_bias_and_before_anything_else(function, once):
     """So does eager's addmm, which Inductor takes apart on GPUs."""
     (region,) = regions(function, X, W, BIAS)
-    assert takes_a_bias(region, region.products[0]) is cached_attribute
+    assert takes_a_bias(region, region.products[0]) is once
 
 
 def test_groups_have_a_second_output_as_well():

@@ -182,7 +182,7 @@ def experts(x, w, v, ends):
 
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
-@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
 def test_groups_share_any_rows(target, transposed, rows):
     """Also where the matrices of groups lie with the other dim contiguous."""
     w, v = draw(4, 32, 48, seed=2), draw(4, 48, 32, seed=3)

@@ -18,6 +18,7 @@ import pytest
 from filecheck.matcher import Matcher
 from filecheck.options import parse_argv_options
 
+from tilewright.passes import PASSES
 from tilewright.tools.main import main
 
 TESTS = Path(__file__).parent.parent
@@ -85,8 +86,17 @@ def run(line: str, monkeypatch) -> None:
         piped = said["pipe"]
 
 
+@pytest.fixture
+def passes():
+    """Passes that a line loads (`--load`) are known in it alone, as where each is a process."""
+    entered = set(PASSES.entered())
+    yield
+    for name in set(PASSES.entered()) - entered:
+        del PASSES[name]
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(TESTS)))
-def test_the_run_lines_of_a_file_pass(path, tmp_path, monkeypatch):
+def test_the_run_lines_of_a_file_pass(path, tmp_path, monkeypatch, passes):
     lines = RUN.findall(path.read_text())
     assert lines
     for line in lines:

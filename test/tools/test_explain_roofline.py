@@ -244,14 +244,14 @@ CUBE = ("--m", 4096, "--n", 4096, "--k", 4096)
 def test_published_speeds_lie_below_their_roofs_on_the_page(tilewright, tmp_path, monkeypatch):
     made = {}
 
-    def cached_attribute(manifest, seed, _):
+    def once(manifest, seed, _):
         """Numbers for two matrices of 4096x4096 take half a second, and five rungs take them."""
         declared = repr(manifest["tensors"])
         if declared not in made:
             made[declared] = make_tensors(manifest, seed)
         return made[declared]
 
-    monkeypatch.setattr(references, "make_tensors", cached_attribute)
+    monkeypatch.setattr(references, "make_tensors", once)
     picture, names = tmp_path / "published.svg", "v1a,v2a,v3,v4,v5"
     words = ("--presets", names, "--scale", "--published", "--svg", picture, "--json")
     ran = tilewright("explain", "roofline", *CUBE, *words)

@@ -191,11 +191,11 @@ def few_columns(problem: Problem, schedule: Schedule, target: Target) -> float:
 
 
 def _dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
-    cached_attribute, c = once_bytes(problem), problem.moved_bytes
-    operands, chip = cached_attribute - c, figures(target)
+    once, c = once_bytes(problem), problem.moved_bytes
+    operands, chip = once - c, figures(target)
     reloaded = reloaded_bytes(problem, schedule, target)
     if _fits_l2(problem, chip):
-        return cached_attribute + reloaded
+        return once + reloaded
     schedule = schedule.but(split_grid=1)
     rounds = tile_rounds(problem, schedule, target)
     rows, columns = wave_shape(problem, schedule, target)
@@ -222,14 +222,14 @@ def first_wave_bytes(problem: Problem, schedule: Schedule, target: Target) -> fl
 def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     """A lower bound on what DRAM moves in any order of a schedule's tiles and in any clusters: that
     of waves that are squares."""
-    cached_attribute, c = once_bytes(problem), problem.moved_bytes
+    once, c = once_bytes(problem), problem.moved_bytes
     if _fits_l2(problem, figures(target)):
-        return cached_attribute
+        return once
     m, n, _ = schedule.tile
     tiles = problem.batch * math.prod(problem.tiles(schedule))
     at_once = min(tiles, target.multiprocessors)
     waves = 2 * tiles * math.sqrt(m * n / at_once) * problem.k * problem.element_bytes
-    return max(cached_attribute - c, waves) + c
+    return max(once - c, waves) + c
 
 
 def reloaded_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:

@@ -256,17 +256,15 @@ class TileBounds:
         tile_shape, us = self._tile_shape, math.inf
         tiles, at_once = tile_shape.tiles_in(way), tile_shape.every.resident[way.cluster_size]
         known = self._least_known(way, 1)
-        cached_attribute = (
-            start_cycles(way, self.target) + self._chip.tma_latency + tile_shape.sums.written
-        )
+        once = start_cycles(way, self.target) + self._chip.tma_latency + tile_shape.sums.written
         rate = tile_shape.parts_rate(way.cluster, tiles)
         for waves, each in parts_in_waves(self._steps, tiles, at_once):
             parts = -(-self._steps // each)
             step = self._together(self._k_bytes * rate.of(min(parts * tiles, at_once)))
             gathered = tile_shape.sums.gathered + (parts - 2) * tile_shape.sums.of_one
             main = self._main(each, step, waves, way.stages, ahead=0)
-            work = waves * (cached_attribute + main) + gathered
-            us = min(us, self._combined(work, 0, cached_attribute + gathered, known))
+            work = waves * (once + main) + gathered
+            us = min(us, self._combined(work, 0, once + gathered, known))
         return us
 
     def _combined(

@@ -329,12 +329,12 @@ class TileShape(OperandArrival):
         if not found:
             return us
         rate = self.parts_rate(way.cluster, tiles)
-        cached_attribute = every.started[way.cluster_size] + sums.written
+        once = every.started[way.cluster_size] + sums.written
         for waves, parts, part_bytes in found:
             arriving = rate.of(min(parts * tiles, at_once))
             gathered = sums.gathered + (parts - 2) * sums.of_one
-            work = waves * (cached_attribute + part_bytes * self._least_byte(arriving)) + gathered
-            us = min(us, every.total_us(work, 0, cached_attribute + gathered, self.dram_us))
+            work = waves * (once + part_bytes * self._least_byte(arriving)) + gathered
+            us = min(us, every.total_us(work, 0, once + gathered, self.dram_us))
         return us
 
     def rounds_of_split(self, parts: int) -> int:

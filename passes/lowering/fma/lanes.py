@@ -33,14 +33,14 @@ from .views import strides_in
 
 
 class Rows(NamedTuple):
-    """A thread's rows of a view: `width` neighbours along K a load, `cached_attribute` where nobody
+    """A thread's rows of a view: `width` neighbours along K a load, `once` where nobody
     else reads them."""
 
     type: ir.MemRefType
     pointer: ir.Value
     rows: list[ir.Value]
     width: int
-    cached_attribute: bool
+    once: bool
     strides: tuple[int | ir.Value, int | ir.Value]
 
     def load(self, place: Place, count: int) -> list[list[ir.Value]]:
@@ -57,7 +57,7 @@ class Rows(NamedTuple):
         if self.width == 1:
             return llvm.load(element, pointer)
         type_ = ir.VectorType.get([self.width], element)
-        if self.cached_attribute and self.width * element_bytes(element) == UNIT_BYTES:
+        if self.once and self.width * element_bytes(element) == UNIT_BYTES:
             return sm.LoadOnceOp.of(pointer, value=type_).value
         return llvm.load(type_, pointer, alignment=self.width * element_bytes(element))
 
@@ -83,9 +83,9 @@ def lower_lane_fma(scope: Scope, op: LaneMmaOp) -> None:
     bs = [op.b, op.b2] if isinstance(op, DualLaneMmaOp) else [op.b]
     rows, columns = sums.share.row_starts(), sums.share.column_starts()
     columns = columns[: len(columns) // len(bs)]
-    of_a = _rows(scope, op.a, (op.i, m, sums.row), rows, each, cached_attribute=False)
+    of_a = _rows(scope, op.a, (op.i, m, sums.row), rows, each, once=False)
     tile = (op.j, n // len(bs), sums.column)
-    of_b = [_rows(scope, b, tile, columns, each, cached_attribute=True) for b in bs]
+    of_b = [_rows(scope, b, tile, columns, each, once=True) for b in bs]
     width = max(view.width for view in (of_a, *of_b))
     places = [_place(op, turn, width) for turn in range(each // width)]
     loaded = [[row for view in of_b for row in view.load(place, width)] for place in places]
@@ -129,7 +129,7 @@ def _rows(
     tile: tuple[ir.Value, int, ir.Value],
     starts: list[int],
     each: int,
-    cached_attribute: bool,
+    once: bool,
 ) -> Rows:
     """The thread's rows of a tile, (index, extent, the thread's place), none beyond the last."""
     index, extent, place = tile
@@ -138,7 +138,7 @@ def _rows(
     last = build.as_value(scope.extent(extent_of(type_, 0)) - 1)
     rows = [placed_row(view, arith.minui(first + start, last)) for start in starts]
     strides = strides_in(scope, type_)
-    return Rows(type_, lowered_parts(view)[0], rows, _width(view, each), cached_attribute, strides)
+    return Rows(type_, lowered_parts(view)[0], rows, _width(view, each), once, strides)
 
 
 def _width(view: ir.Value[ir.MemRefType], each: int) -> int:

@@ -65,7 +65,7 @@ def weighed(acc, bias, weights, residual):
 
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
-@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
 def test_rows_of_any_number_have_an_epilogue(compiled, target, transposed):
     """Of a row for each group, a value for each row, and a whole matrix."""
     b = draw(GROUPS, N, K, seed=1).mT if transposed else draw(GROUPS, K, N, seed=1)

@@ -213,10 +213,8 @@ def test_a_larger_operand_beyond_l2_is_asked_for_again_by_clusters_that_share_it
     problem = Problem.of(MatmulSpec.of_type(152, 5360, 3744, "tf32"), HOPPER)
     several = Schedule((64, 128, 32), 8, (1, 2), staging=(32, 2))  # 44.6 us on an H200
     single = Schedule((192, 48, 32), 7, staging=(16, 1))
-    cached_attribute, again = (
-        estimate(problem, each, HOPPER).dram_us for each in (single, several)
-    )
-    assert again > 1.3 * cached_attribute
+    once, again = (estimate(problem, each, HOPPER).dram_us for each in (single, several))
+    assert again > 1.3 * once
     assert broken_rule(problem, several, HOPPER) is broken_rule(problem, single, HOPPER) is None
 
 
