@@ -68,8 +68,8 @@ class Frame:
         middle, half = (self.left + self.width - self.right) / 2, self.height / 2
         yield words(middle, 18, title, "middle")
         yield words(middle, self.height - 16, x_label, "middle")
-        transposed = f'transform="rotate(-90 18 {half})"'
-        yield f'<text x="18" y="{half}" text-anchor="middle" {transposed}>{escape(y_label)}</text>'
+        rotated = f'transform="rotate(-90 18 {half})"'
+        yield f'<text x="18" y="{half}" text-anchor="middle" {rotated}>{escape(y_label)}</text>'
 
 
 def segment(x0: float, y0: float, x1: float, y1: float, style: str = 'stroke="#ddd"') -> str:
