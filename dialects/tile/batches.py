@@ -106,7 +106,7 @@ class StackTilesOp(Tile.Operation, name="stack_tiles"):
 
 
 class TransposedOp(Tile.Operation, name="transposed"):
-    """`transposed`: the same elements with rows for columns: turned[j, i] = view[i, j]."""
+    """`transposed`: the same elements with rows for columns: transposed[j, i] = view[i, j]."""
 
     view: ext.Operand[ir.MemRefType]
     transposed: ext.Result[ir.MemRefType]
