@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 SIMPLIFIES, HIGHEST = 1, 3
 """Levels of LLVM. Kernels whose MMAs run by themselves are as fast at the lower one, since ptxas
 does again what higher ones do; where threads multiply, higher ones join their loads
-(docs/decisions.md)."""
+(docs/decisions/lowering.md)."""
 RUNS_BY_ITSELF = re.compile(r"wgmma\.mma_async|tcgen05\.mma")
 TRIPLE = "nvptx64-nvidia-cuda"
 PTXAS_VARIABLE = "TILEWRIGHT_PTXAS"
@@ -44,7 +44,7 @@ SHOWN_LINES = 8
 # faults, which take a sixth of its time. Whoever has set it has reasons of their own.
 MEMORY = {"GLIBC_TUNABLES": f"glibc.malloc.hugetlb=1:glibc.malloc.top_pad={32 << 20}"}
 # At its highest level ptxas sometimes spills a word far below the register limit; a lower one does
-# not (docs/decisions.md).
+# not (docs/decisions/lowering.md).
 PTXAS_LEVELS = (3, 2, 1)
 NO_ROOM = re.compile(r"uses too (much|many)|[Rr]egister allocation failed")
 """What ptxas says of a kernel that a chip has no room for."""
@@ -154,7 +154,7 @@ def assemble(
     """Assemble PTX text for `chip` with ptxas and read its resource report.
 
     With `keep_order` arithmetic stays after the barriers that stand before it, as ptxas has it at
-    its lowest level (docs/decisions.md). `ahead` is a ptxas of `assembler_ahead`.
+    its lowest level (docs/decisions/hopper.md). `ahead` is a ptxas of `assembler_ahead`.
 
     Raises CompileError when ptxas is missing, when it refuses the PTX (its first lines are quoted)
     and, unless `allow_spills`, when registers spill to local memory. Where that, or what it

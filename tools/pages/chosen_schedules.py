@@ -48,10 +48,10 @@ and of mxfp8 by 32, so some shapes have neither.
   and stores.
 - **Few rows** have many short slots; of 16 bits and fewer rows than columns of an MMA, A and B
   are exchanged. One row of 16 bits is multiplied by threads
-  ([decisions](../decisions.md#why-do-threads-multiply-one-row-and-not-a-tensor-core)).
+  ([decisions](../decisions/few-rows.md#why-do-threads-multiply-one-row-and-not-a-tensor-core)).
 - **Few tiles with a long K** have K in parts over the grid, those of block scales too. Few rows of
   block scales are not exchanged
-  ([decisions](../decisions.md#why-does-no-default-schedule-exchange-a-and-b-with-block-scales)).
+  ([decisions](../decisions/estimate.md#why-does-no-default-schedule-exchange-a-and-b-with-block-scales)).
 
 - **Tiles that L2 cannot hold together** lie on a Hilbert curve where that asks DRAM for fewer
   bytes than bands of 8: a share of what DRAM moves is not hidden behind MMAs. Where A, B and C fit,
