@@ -99,7 +99,10 @@ def report_fit(rows: Rows, today: Values, options: argparse.Namespace) -> None:
     """Fits to all shapes and to those of all folds but one, and prints what comes of it."""
     if importlib.util.find_spec("cma") is None:
         raise SystemExit("fit_estimate: error: cma is not installed; pip install '.[fit]'")
-    gpu, names = options.target, used_figures(today) if options.all else FITTED[options.target]
+    gpu, names = (
+        options.target,
+        used_figures(today, rows) if options.all else FITTED[options.target],
+    )
     fold_of = np.random.default_rng(options.seed).permutation(rows.problem[-1] + 1) % options.folds
     left_out = [fold_of[rows.problem] == fold for fold in range(options.folds)]
     known = [rows, *(rows.of(~each) for each in left_out)]
@@ -138,9 +141,12 @@ def parse_options() -> argparse.Namespace:
 # -- a fit -------------------------------------------------------------------------------------
 
 
-def used_figures(today: Values) -> tuple[str, ...]:
-    """All but those that nothing estimates this GPU by."""
-    return tuple(name for name, value in today.items() if value)
+def used_figures(today: Values, rows: Rows) -> tuple[str, ...]:
+    """All but those that nothing estimates this GPU by, or that no measured kernel tells of."""
+    parted = bool((rows.split_grid > 1).any())
+    return tuple(
+        name for name, value in today.items() if value and (parted or "parts_" not in name)
+    )
 
 
 def fitted(task: Task) -> Values:

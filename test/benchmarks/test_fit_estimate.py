@@ -70,7 +70,7 @@ def test_every_figure_of_a_fit_decides_something(scripts, gpu):
     rows = table_estimate.rows_of(some_of(measured_times, gpu, 60), target)
     own = table_estimate.values_of(target)
     before = fit_estimate.estimated(rows, own, gpu)
-    for name in fit_estimate.used_figures(own):
+    for name in fit_estimate.used_figures(own, rows):
         changed = own | {name: own[name] / 2}
         assert (fit_estimate.estimated(rows, changed, gpu) != before).any(), name
 

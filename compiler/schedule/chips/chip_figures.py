@@ -53,9 +53,9 @@ BLACKWELL = ChipFigures(
         for ctas, at_once in ((4, 33), (8, 15), (16, 7))
     },
     parts=PartFigures(
-        write=Figure(40, "B/cycle", H200, True),
-        read=Figure(50, "B/cycle", H200, True),
-        meet=Figure(1500, "cycles", H200, True),
+        write=Figure(10.8, "B/cycle", H200, True),
+        read=Figure(187, "B/cycle", H200, True),
+        meet=Figure(4350, "cycles", H200, True),
     ),
     tensor=B200,
 )
@@ -246,12 +246,6 @@ OF_GPUS = {
             rate=Figure(20, "B/cycle", AN_H200S),
             store=Figure(2.5, "B/cycle", "as threads store what is not split"),
             start=Figure(1500, "cycles", MET),
-        ),
-        parts=replace(
-            HOPPER.parts,
-            write=Figure(40, "B/cycle", AN_H200S),
-            read=Figure(50, "B/cycle", AN_H200S),
-            meet=Figure(1500, "cycles", AN_H200S),
         ),
     )
 }

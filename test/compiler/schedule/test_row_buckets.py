@@ -84,7 +84,7 @@ def test_a_schedule_is_left_out_where_the_others_do_as_well():
 
 def test_parts_of_k_over_the_grid_serve_rows_of_several_tiles():
     """As many as multiprocessors have tiles, as with a known M; of Hopper clusters have them."""
-    chip, spec = find_target("sm_100a"), any_m(1024, 8192)
+    chip, spec = find_target("sm_100a"), any_m(1024, 16384)
     shared = shared_for(spec, chip)
     parted = [(each, rows) for each, own in shared if each.split_grid > 1 for rows in own]
     several = [(each, rows) for each, rows in parted if rows[0] > each.tile[0]]
@@ -95,7 +95,7 @@ def test_parts_of_k_over_the_grid_serve_rows_of_several_tiles():
         best = estimate(Problem.of(known, chip), choose_schedule(known, chip), chip).total_us
         assert estimate(Problem.of(for_rows(spec, m), chip), taken, chip).total_us <= 1.02 * best
     hopper = find_target("h200")
-    assert all(each.split_grid == 1 for each, _ in shared_for(spec, hopper))
+    assert all(each.split_grid == 1 for each, _ in shared_for(any_m(1024, 8192), hopper))
 
 
 @pytest.mark.parametrize(

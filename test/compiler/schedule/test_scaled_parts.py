@@ -13,7 +13,7 @@ from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
 
 B200 = find_target("sm_100a")
-SPLIT = [(16, 2112, 7168), (128, 128, 16384), (256, 256, 65536)]
+SPLIT = [(16, 2112, 16384), (128, 128, 16384), (256, 256, 65536)]
 WHOLE = [(4096, 4096, 4096), (16, 7168, 2048), (128, 128, 256)]
 ALONE = {
     "groups": {"groups": 2},
