@@ -1,18 +1,22 @@
 """Prints IR in a short form that MLIR can parse; used by every tool.
 
-Long types of our dialects are written once, as aliases (`!ring = !pipe.ring<…>`), and so is the
-struct of registers that holds a thread's sums; values are named after what they are (`%ring`,
-`%slot`, `%a_tile`, `%k`); a region of a line or two stands on the line of its op. A lowered kernel
-keeps MLIR's own names: nobody reads its thousand lines by them.
+- Long types of our dialects are written once, as aliases at the top (`!ring = !pipe.ring<…>`), and
+  so is the struct of registers that holds a thread's sums. An alias is named after the values of
+  its type where one name fits all of them (`!a_map`), so a type keeps its alias from pass to pass.
+- Values are named after what they are (`%ring`, `%slot`, `%a_tile`, `%k`).
+- A region of a line or two stands on the line of its op.
+
+A lowered kernel keeps MLIR's own names: nobody reads its thousand lines by them.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from ..dialects.mlir import ir
-from .value_names import SEVERAL, name_values
+from .value_names import SEVERAL, name_values, pipe_name
 
 LOWERED = "gpu.module"
 LEAST_CHARACTERS = 16
@@ -21,6 +25,8 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _TYPE = re.compile(r"!(tile|pipe|sm|llvm(?=\.struct))\.(\w+)<")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|->|[<>]')
 _SEVERAL = re.compile(rf"%({'|'.join(SEVERAL)})((?:_\d+)?)(?::\d|#(\d))")
+_RESULT = re.compile(r"^ *%(\w+?)(?:_\d+)? = .* -> (!.*>)$", re.MULTILINE)
+STAGING_TILE = "staging_tile"
 ALIASES = {"smem": "tile", "struct": "registers"}
 
 
@@ -89,19 +95,51 @@ def _on_one_line(lines: list[str]) -> str:
 
 def _with_aliases(text: str) -> str:
     """The text with an alias for each long type of ours, declared at the top."""
-    names: dict[str, str] = {}
-    body = _replaced(text, names)
-    declared = "".join(f"{alias} = {type_}\n" for type_, alias in names.items())
-    return declared + body
+    aliases = _Aliases(text)
+    body = aliases.replaced(text)
+    return "".join(f"{alias} = {type_}\n" for type_, alias in aliases.names.items()) + body
 
 
-def _replaced(text: str, names: dict[str, str]) -> str:
-    """The text with aliases for its outermost types, whose own types have aliases already."""
-    parts, at = [], 0
-    for start, end in _outer_types(text):
-        parts += [text[at:start], _alias(text[start:end], names)]
-        at = end
-    return "".join([*parts, text[at:]])
+class _Aliases:
+    """The aliases of a text: `names` has them by their types, in whose text inner ones stand."""
+
+    def __init__(self, text: str) -> None:
+        self.names: dict[str, str] = {}
+        self._values: defaultdict[str, set[str]] = defaultdict(set)
+        for name, type_ in _RESULT.findall(text):
+            self._values[type_].add(name)
+        for type_ in {text[start:end] for start, end in _outer_types(text)}:
+            if type_.startswith("!pipe.") and pipe_name("tile", type_) == STAGING_TILE:
+                held = type_.partition("<")[2]
+                for start, end in _outer_types(held):
+                    self._values[held[start:end]].add(STAGING_TILE)
+
+    def replaced(self, text: str) -> str:
+        """The text with aliases for its outermost types."""
+        parts, at = [], 0
+        for start, end in _outer_types(text):
+            parts += [text[at:start], self._alias(text[start:end])]
+            at = end
+        return "".join([*parts, text[at:]])
+
+    def _alias(self, type_: str) -> str:
+        kind = _TYPE.match(type_)
+        assert kind is not None
+        inner = type_[: kind.end()] + self.replaced(type_[kind.end() :])
+        if len(inner) < LEAST_CHARACTERS:
+            return inner
+        if inner not in self.names:
+            stem = self._stem(type_, ALIASES.get(kind[2], kind[2]))
+            self.names[inner] = _fresh(f"!{stem}", set(self.names.values()))
+        return self.names[inner]
+
+    def _stem(self, type_: str, kind: str) -> str:
+        """Rings and slots are called after what they hold, maps and tiles after their values if
+        these have one name (`a_map`)."""
+        if kind in ("ring", "slot"):
+            return pipe_name(kind, type_)
+        names = {name for name in self._values[type_] if name.endswith(f"_{kind}")}
+        return names.pop() if len(names) == 1 else kind
 
 
 def _outer_types(text: str) -> Iterator[tuple[int, int]]:
@@ -123,19 +161,6 @@ def _end(text: str, at: int) -> int:
         if depth == 0:
             return token.end()
     return len(text)
-
-
-def _alias(type_: str, names: dict[str, str]) -> str:
-    kind = _TYPE.match(type_)
-    assert kind is not None
-    inner = type_[: kind.end()] + _replaced(type_[kind.end() :], names)
-    if len(inner) < LEAST_CHARACTERS:
-        return inner
-    if inner not in names:
-        stem = ALIASES.get(kind[2], kind[2])
-        stem = f"acc_{stem}" if kind[1] == "pipe" and "!acc" in inner else stem
-        names[inner] = _fresh(f"!{stem}", set(names.values()))
-    return names[inner]
 
 
 def _fresh(stem: str, taken: set[str]) -> str:

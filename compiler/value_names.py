@@ -20,8 +20,6 @@ STEMS = {
     "tile.split_rank": "part",
     "tile.split_start": "first",
     "tile.rotated_step": "step",
-    "pipe.acquire": "slot",
-    "pipe.wait": "slot",
     "sm.read_position": "at",
 }
 # Stems of ops that give several values, each with a name of its own (`ir_text`).
@@ -29,6 +27,15 @@ SEVERAL = {
     "ij": ("i", "j"),
     "team": ("thread", "lane", "leader"),
     "cta_place": ("along_m", "along_n", "first", "leads"),
+}
+OF_PIPES = {
+    "pipe.create": "ring",
+    "sm.ring": "ring",
+    "sm.staging": "ring",
+    "pipe.acquire": "slot",
+    "pipe.wait": "slot",
+    "sm.slot": "slot",
+    "sm.slot_memory": "slots",
 }
 LABELLED = ("sm.barriers", "sm.position", "sm.tally")
 MOVES = (
@@ -94,8 +101,8 @@ class _Names:
             return f"{view}_{kind}" if view else kind
         if op.name in ("tile.element", "tile.staged_element"):
             return self._views.get(op.operands[0], "element")
-        if op.name in ("pipe.create", "pipe.acquire", "pipe.wait", "sm.slot"):
-            return _of_pipe(op)
+        if op.name in OF_PIPES:
+            return pipe_name(OF_PIPES[op.name], str(op.results[0].type))
         if op.name in LABELLED:
             return _short(op.attributes["label"]).replace(".", "_")
         if op.name == "sm.barrier":
@@ -120,11 +127,12 @@ def _short(name: ir.Attribute) -> str:
     return ir.StringAttr(name).value[:NAME_CHARACTERS] or "view"
 
 
-def _of_pipe(op: ir.Operation) -> str:
-    stem, held = "ring" if op.name == "pipe.create" else "slot", str(op.results[0].type)
-    if "!tile.acc<" in held:
-        return f"acc_{stem}"
-    return f"staging_{stem}" if held.count("!tile.smem<") == 1 else stem
+def pipe_name(kind: str, type_: str) -> str:
+    """The name of a ring or of slots by the text of its type: of accumulators, of a single tile,
+    which is a staging buffer, or of operands."""
+    if "!tile.acc<" in type_:
+        return f"acc_{kind}"
+    return f"staging_{kind}" if type_.count("!tile.smem<") == 1 else kind
 
 
 def _of_barrier(op: ir.Operation) -> str:

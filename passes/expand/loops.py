@@ -102,42 +102,42 @@ LOADS = TmaLoadOp | TmaGatherOp | TmaMulticastOp | CopyOp | LoadOp | ViewMmaOp
 class ExpandLoops:
     """`tile.for_each_tile` → `scf.for`; stores → loops over rows, or over pieces of the tile.
 
-    Tiles are numbered in the order in which they are handed out, and `tile.place` says which tile a
-    number is. Loops over claimed clusters stay, since no number says what is next. What copies and
-    stores says of its indices which name tiles that all lie inside the view (`whole`): rows and
-    columns of the others are compared with the view's.
+    Tiles are numbered in the order in which they are handed out, and `tile.place` computes the
+    indices of a tile from its number. Loops over claimed clusters stay, since only the claim says
+    which tile is next. Copies and stores say which of their indices name tiles that all lie inside
+    the view (`whole`); along the others, they compare rows and columns with the view's extents.
 
-    A piece goes through a buffer of the staging ring, which is written once TMA has read what it
-    held before; while TMA stores one piece, threads write the next. Sums that threads hold are
-    registers, which no loop can index: there the pieces are written out one by one.
+    A piece goes through a buffer of the staging ring. Threads write one piece while TMA stores
+    another, and write a buffer again once TMA has read it. A loop cannot index accumulators in
+    registers, so the pieces of these are unrolled.
 
-    A store by threads reads a thread's row of tensor memory some columns at a time. It writes them
-    (`tile.write_row`) where the row is one of C. A reduction of a cluster writes its sums to shared
-    memory (`tile.write_partial`), meets the cluster, and adds up what every CTA has (`sm.mapa`).
-    Parts of a grid go to global memory, where each CTA adds up a share of the rows
-    (`sm.claim_parts`), or, in a grid too large to run at once, the CTA that comes last all of them
-    (`sm.count_arrival`).
+    A store by threads reads a thread's row of tensor memory some columns at a time, and writes them
+    (`tile.write_row`) if the row lies in C. If K is split over a cluster, each CTA writes its
+    accumulator to shared memory (`tile.write_partial`), the cluster synchronises, and threads add
+    up those of all CTAs (`sm.mapa`). If K is split over the grid, the accumulators go to global
+    memory. Each CTA adds up a share of the rows (`sm.claim_parts`); in a grid too large to run at
+    once, the last CTA of a tile adds up all of them (`sm.count_arrival`).
 
-    `reads` says how threads read sums of tensor memory that they store. `rows` gives each thread
-    neighbours of a row, by tcgen05.ld.32x32b or its likes, and stores of up to 32 bytes. `matrices`
-    gives it pairs in every 8 columns of two rows, by tcgen05.ld.16x256b, and stores of a pair. Sums
-    in registers always lie as matrices.
+    `reads` says how threads read accumulators in tensor memory to store them. With `rows`, a thread
+    gets adjacent columns of one row, by tcgen05.ld.32x32b and the like, and stores up to 32 bytes
+    at once. With `matrices`, it gets pairs of columns in every 8 columns of two rows, by
+    tcgen05.ld.16x256b, and stores a pair at once. Accumulators in registers always lie so.
 
-    Copies by threads that shift bytes in registers are gathered, those of a slot in front of its
-    commit (`tile.copy_together`).
+    Copies by threads that shift bytes in registers are gathered: all copies of a slot stand
+    together before its commit (`tile.copy_together`).
 
-    Rows of operand tiles that no copy fills are cleared by `tile.clear_unit` in loops. The threads
-    of an agent that issue MMAs together clear them before their first, while the first loads are
-    on their way. Else all threads do before the program begins (`sm.prologue`).
+    Rows of operand tiles that no copy fills are cleared in loops (`tile.clear_unit`). Threads that
+    issue MMAs together clear them before their first MMA, while the first loads are in flight.
+    Otherwise all threads clear them before the program begins (`sm.prologue`).
 
-    `early` is of how many steps along K the agent that loads asks L2 for tiles, by one lane, while
-    others initialise barriers and wait for the cluster (`sm.early`); 0 is none. Kernels whose CTAs
-    claim their tiles do not know the first ones.
+    `early` is the number of K steps whose tiles one lane of the load agent prefetches into L2 while
+    other threads initialise barriers and wait for the cluster (`sm.early`); 0 is none. It is not
+    for kernels whose CTAs claim their tiles, since these do not know the first ones in advance.
 
-    Each agent's end is written out, too. When its loads are issued, grids after this one may start.
-    In a cluster it waits until all slots that it filled are empty, since other CTAs arrive on their
-    barriers. Those beside a `tile.reduced_store` meet the cluster, and one that stored by TMA waits
-    until its last piece has been read.
+    The end of each agent becomes ops, too. Once its loads are issued, dependent grids may start. In
+    a cluster it waits until all slots that it filled are empty, since other CTAs still arrive on
+    their barriers. Agents beside a `tile.reduced_store` synchronise with the cluster, and one that
+    stored by TMA waits until its last piece has been read.
     """
 
     name: ClassVar[str] = "expand-loops"

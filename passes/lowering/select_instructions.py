@@ -1,7 +1,7 @@
 """Lowers `tile` and `pipe` to an `sm.kernel`, whose ops are single instructions.
 
-Only this pass knows barrier words, descriptors, addresses and phases. One thread, the leader, runs
-pipe ops, TMA copies and MMAs; all threads copy tiles and store the result.
+The IR already says which threads run an op, where tiles and barriers are, and which slot and phase
+a wait means. Here offsets become addresses, and each op becomes the instructions of the target.
 
 The attribute `launch` of the kernel holds what a launch needs.
 """

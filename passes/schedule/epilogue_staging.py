@@ -78,36 +78,38 @@ BUFFER_BYTES_MAX = 64 * 1024  # two CTAs of a multiprocessor can have as much
 class EpilogueStaging:
     """Stores by threads → pieces through swizzled shared memory, stored by TMA or by threads.
 
-    `columns` is the width of a piece; auto is one swizzle span. Outputs beside c have pieces as
-    wide, which are written and stored together. If their elements are wider, and such a piece would
-    be more than a span, it has as many fewer columns. Of exchanged operands it is any multiple of 8
-    that divides the tile's, with tensor memory a power of two; auto is the widest up to 64.
-    `buffers` says how many pieces may be under way at once; auto is 2 for TMA. `write` says how
-    threads write a piece; auto is stmatrix for elements of 16 bits, on chips that have it. Elements
-    with block scales are packed bytes in a piece; threads store their scales.
+    `columns` is the width of a piece; auto is one swizzle span. `buffers` is the number of pieces
+    in flight; auto is 2 for TMA. `write` says how threads write a piece: as `rows`, or as
+    `matrices` by stmatrix; auto is stmatrix for 16-bit elements, on chips that have it.
 
-    `ahead` is how many pieces of each other operand as large as C are on their way to shared memory
-    at once; the first are while the main loop of their tile runs. 0 lets threads read the operand
-    from global memory, as they do, with a remark, where TMA cannot address its rows. Outputs that
-    are written together read the same piece; what an output with pieces of its own reads, too, is
-    read by threads.
+    The pieces of all outputs have the same columns and are stored together, unless an output has
+    wider elements and its piece would exceed a swizzle span: then it has narrower pieces of its
+    own. If A and B are exchanged, `columns` is a multiple of 8 that divides the columns of the
+    tile, and with tensor memory a power of two; auto is the widest up to 64. With block scales a
+    piece holds packed elements, and threads store the scales.
 
-    `vectors` says how operands with an element a column, a row or for all are read. Threads read
-    them when they store, and wait for global memory in each piece. With ahead TMA brings the
-    columns of a tile to shared memory while its main loop runs; threads that hold sums read what
-    they need of the others before the main loop, and keep it. With registers they do so of columns,
-    too.
+    `ahead` is the number of pieces of each other operand of the size of C that TMA loads in
+    advance, the first of them during the main loop of their tile. With 0, or with a remark if TMA
+    cannot address the rows of the operand, threads read it from global memory. Outputs that are
+    stored together share its pieces. If an output with pieces of its own reads the operand too,
+    threads read it.
 
-    `by` says who writes and stores a piece together: the team of all threads that hold sums, or
-    each warpgroup its own rows of it. Then none waits for another: one may store while another
-    still multiplies, which TMA does while operands of the next tile arrive. It needs two warpgroups
-    that hold a tile, and what the epilogue reads must come to each by itself: vectors ahead come
-    once for each warpgroup, and no pieces ahead.
+    `vectors` says how operands with one element per column, per row or for all of C are read. With
+    `threads` they are read from global memory while a piece is stored, which waits for them. With
+    `ahead` TMA loads those with an element per column during the main loop, and the threads that
+    hold the accumulator read the others into registers before it. With `registers` these threads
+    read those with an element per column into registers, too.
 
-    Where TMA cannot address the rows of C, threads store C as before, and a remark says so; with
-    mma.sync they store the pieces. They write as many as there are buffers before they meet and
-    store them: auto is all pieces of a tile, up to 64 KiB. Such buffers take no memory of their own
-    where a CTA computes one tile: they lie where operands lay (`plan-memory`).
+    `by` says which threads write and store a piece together: the `team` of all that hold the
+    accumulator, or each `warpgroup` for its own rows. Warpgroups then do not wait for each other:
+    one may store while the other still multiplies, as long as operands of the next tile arrive.
+    This needs two warpgroups that hold a tile, each of which gets the operands of the epilogue for
+    itself: `vectors=ahead` loads them once per warpgroup, and `ahead` must be 0.
+
+    If TMA cannot address the rows of C, threads store C directly, and a remark says so. With
+    mma.sync, threads store the pieces: they fill all buffers, synchronise, and store them. auto is
+    then all pieces of a tile, up to 64 KiB. If a CTA computes a single tile, `plan-memory` puts
+    these buffers where the operands were.
     """
 
     name: ClassVar[str] = "epilogue-staging"

@@ -1,5 +1,7 @@
 """The short text of the IR: aliases, names of values, one line for an element's computation."""
 
+import re
+
 import pytest
 
 from tilewright.compiler.ir_text import short_text
@@ -71,14 +73,14 @@ LONG = """module attributes {tile.target = "sm_100a"} {
       threads = 128 : i64} : () -> ()
 }"""
 SHORT = """!acc = !tile.acc<tensor<64x32xf32>>
-!tile = !tile.smem<tensor<64x64xf16>, "k", "none">
+!ring_tile = !tile.smem<tensor<64x64xf16>, "k", "none">
 module attributes {tile.target = "sm_100a"} {
   "tile.kernel"() ({
   ^bb0(%ring: memref<64x64xf16, 1>, %a_b: memref<32x64xf16, 1>, %view: memref<64x32xf32, 1>):
     %i, %j = "tile.cta_tile"() : () -> (index, index)
     %acc = "tile.accumulator"() : () -> !acc
     %ring_tile = "tile.load"(%ring, %i, %j) {note = "!tile.acc<tensor<64x32xf32>> %ij#0 //"} : \
-(memref<64x64xf16, 1>, index, index) -> !tile
+(memref<64x64xf16, 1>, index, index) -> !ring_tile
     "tile.store"(%acc, %view, %i, %j) ({ ^bb0(%x: f32): "tile.yield"(%x) : (f32) -> () }) : \
 (!acc, memref<64x32xf32, 1>, index, index) -> ()
   }) {arg_names = ["ring", "a b", ""], cluster = [1, 1, 1], grid = [1, 1, 1], sym_name = "f", \
@@ -92,6 +94,20 @@ def test_types_values_and_epilogue_are_short_and_strings_stay():
         module = parse_module(LONG, "long")
         assert short_text(module) == SHORT
         assert generic(parse_module(SHORT, "short")) == generic(module)
+
+
+def test_a_type_keeps_its_alias_when_a_pass_adds_others():
+    with lent_context(), ir.Location.unknown():
+        module = ir.Module.parse(MatmulSpec(512, 768, 320, c_dtype="f32").mlir_text())
+        module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get("sm_100a")
+        texts = []
+        calls = complete_pipeline(ROLES, None, None, False)
+        run_passes(module, calls, PassLog(), lambda event: texts.append(event.ir()))
+    names = [set(re.findall(r"^(!\w+) = ", text, re.MULTILINE)) for text in texts]
+    first = {"!a_map", "!b_map", "!tile", "!ring", "!acc", "!slot"}
+    staged = first | {"!c_map", "!staging_tile", "!staging_ring"}
+    roles = staged | {"!acc_ring", "!acc_slot"}
+    assert names[2:] == [first, first, staged, staged, roles]
 
 
 def test_long_text_is_mlirs_own():

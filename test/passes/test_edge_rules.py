@@ -60,8 +60,8 @@ BY_HAND = {
         "edges: step must be the counter of the loop around",
     ),
     "the map of another operand": (
-        ("%edge_rows, %a_map_0) : (!map, !tile, index, index, index, !map2)",
-         "%edge_rows, %b_map) : (!map, !tile, index, index, index, !map3)"),
+        ("%edge_rows, %a_map_0) : (!a_map, !tile, index, index, index, !a_map2)",
+         "%edge_rows, %b_map) : (!a_map, !tile, index, index, index, !b_map)"),
         "edges: map and end must be maps of one view",
     ),
 }  # fmt: skip

@@ -51,7 +51,7 @@ def text_of(name):
         (
             "claims",
             '"sm.slot_address"(%slot)',
-            '"sm.slot_address"(%slot_memory_1)',
+            '"sm.slot_address"(%slots_0)',
             "slots: must be of a slot that sm.slot gives, got that of sm.slot_memory; take a slot",
         ),
         (
@@ -75,7 +75,7 @@ def text_of(name):
         (
             "ahead",
             '"tile.await_piece"(%ahead_ring)',
-            '"tile.await_piece"(%staging)',
+            '"tile.await_piece"(%staging_ring)',
             "ahead: the ring must have barriers, got that of sm.staging; take that of the loads",
         ),
     ],

@@ -302,7 +302,7 @@ def planned():
             "sm.terms: memory must be a sm.slot_memory, got another value",
         ),
         (
-            r"(%slot_memory = .*slots = )2",
+            r"(%slots = .*slots = )2",
             r"\g<1>3",
             "sm.terms: memory must have 2 slots, got 3",
         ),
