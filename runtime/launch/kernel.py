@@ -21,10 +21,11 @@ from .devices import Program, open_device
 class Kernel:
     """A loaded bundle; call it as a function of its inputs.
 
-    torch.compile keeps a call as one operator, if torch was imported before the bundle was loaded.
-    Without `device` it runs where its inputs lie: on their GPU, or on the emulator for those in the
-    CPU's memory. "emulator", "cuda" or "cuda:1" insist. With `copies`, inputs of numpy and torch
-    with other strides, or at addresses that aren't aligned, are copied, on torch's current stream.
+    Without `device` a call runs where its inputs are: on their GPU, or on the emulator if they are
+    in the CPU's memory. The devices "emulator", "cuda" and "cuda:1" refuse other inputs. With
+    `copies`, inputs of numpy and torch that have other strides or unaligned addresses are copied,
+    on torch's current stream. torch.compile keeps a call as one operator, if torch was imported
+    before the bundle was loaded.
 
     >>> kernel = load("matmul.zip")  # doctest: +SKIP
     >>> c = kernel(a, b)  # doctest: +SKIP
@@ -46,8 +47,8 @@ class Kernel:
         last = self._position == len(tensors) - 1 and not self._several
         self._is_plain = self.arguments.in_order and last
         self._programs: dict[int | None, Program] = {}
-        self._recent: Any = NOTHING
-        self._again: Any = NOTHING
+        self._relauncher: Any = NOTHING
+        self._plain_relauncher: Any = NOTHING
         self.entered: Any = None
         self._operator, self._is_traced = None, _never
         self._forward: Any = NoTangents
@@ -78,15 +79,18 @@ class Kernel:
         return self.bundle.manifest
 
     def __call__(self, *inputs: Any, out: Any = None, stream: int | None = None) -> Any:
-        """The kernel's output for the arguments of its source, in that one's order and shapes.
+        """Compute the output of the kernel.
 
-        Where the manifest names none: for its inputs in order, a, b, then the epilogue's. Torch
-        tensors, numpy arrays, or anything with DLPack, of the manifest's dtypes, shapes and
-        strides; none is copied unless by `copies`. `out` is written and returned; without it a new
-        tensor is, of the library of the first input if that is numpy or torch, else of torch. Of a
-        kernel with several outputs both are tuples of them, in the manifest's order. On a
-        GPU the kernel is launched on torch's current stream, or on `stream`, a CUstream's handle,
-        and not waited for. Raises LaunchError or another DeviceError.
+        inputs: the arguments of the source, in its order and shapes; if the manifest names none, a,
+            b, then the other operands of the epilogue. Torch tensors, numpy arrays, or anything
+            with DLPack, of the dtypes, shapes and strides in the manifest.
+        out: is written and returned. Without it, the output is a new array of the library of the
+            first input, of torch if that is neither numpy nor torch. For a kernel with several
+            outputs, `out` and the result are tuples of them, in the order of the manifest.
+        stream: the handle of a CUstream; by default torch's current stream. On a GPU the call
+            returns without waiting for the kernel.
+
+        Raises LaunchError or another DeviceError.
         """
         if len(inputs) != self._count:
             self._refuse_count(len(inputs))
@@ -95,19 +99,20 @@ class Kernel:
         if self._forward._current_level >= 0:
             self._refuse_transforms(inputs)
         if out is None:
-            result = self._again.launch_new(inputs, stream)
+            result = self._plain_relauncher.launch_new(inputs, stream)
             if result is not None:
                 return result
-        elif self._again.launch_into(inputs, out, stream):
+        elif self._plain_relauncher.launch_into(inputs, out, stream):
             return out
         return self._call(inputs, out, stream)
 
     def relaunched(self, inputs: tuple[Any, ...], out: Any, stream: int | None = None) -> bool:
-        """Whether all are so much like those of the last call that the kernel is on its way.
+        """Launch the kernel as in the last call, if all tensors are laid out as those were.
 
-        False of a kernel with several outputs, or with inputs that are not its arguments.
+        Returns whether it did: never for a kernel with several outputs, nor for one whose inputs
+        are not the arguments of its source in order.
         """
-        return self._again.launch_into(inputs, out, stream)
+        return self._plain_relauncher.launch_into(inputs, out, stream)
 
     def declared_outputs(self, inputs: Any) -> list[Mapping[str, Any]]:
         """The outputs according to the manifest."""
@@ -128,13 +133,13 @@ class Kernel:
         return self._program(values[0]).run(values, seed)
 
     def _call(self, inputs: tuple[Any, ...], out: Any, stream: int | None) -> Any:
-        """A call whose tensors `_again` does not recognise."""
+        """A call that `_plain_relauncher` does not take."""
         self.arguments.refuse_nested(inputs)
         taken = inputs if self.arguments.in_order else self.arguments.inputs(inputs)
         result = self._new(taken[0]) if out is None else self._given(out)
         values = (*taken, result) if self._is_plain else self._beside(taken, result)
         was_asked = self._is_plain and out is not None
-        if not was_asked and self._recent.launch(values, stream):
+        if not was_asked and self._relauncher.launch(values, stream):
             return result if out is None else written(result)
         if out is not None:
             written(result)
@@ -183,8 +188,8 @@ class Kernel:
             program.enqueue(self._beside(inputs, result), stream)
         except LaunchError as error:
             raise self.arguments.explained(error) from error
-        self._recent = program.relauncher
-        self._again = self._recent if self._is_plain else NOTHING
+        self._relauncher = program.relauncher
+        self._plain_relauncher = self._relauncher if self._is_plain else NOTHING
 
     def _in_graph(self, inputs: tuple[Any, ...], out: Any) -> Any:
         """The call as one operator, for torch to trace."""
