@@ -43,64 +43,64 @@ __all__ = [
 
 @record
 class MatmulSpec(Problem):
-    """C[M,N] = A[M,K] · B[N,K]ᵀ with static shapes, or of each of `batch` such matrices.
+    """C[M,N] = A[M,K] · B[N,K]ᵀ: sizes, types and layouts.
 
-    With `dynamic_m` the kernel takes any M, and each launch says it; `m` is a hint, the M that the
-    schedule is chosen for. Where A has M contiguous its rows in memory are then without gaps. M is
-    from `least_m` to `most_m` where those are not 0, and a multiple of `multiple_m`. With
-    `dynamic_batch` likewise the kernel takes stacks of any number of matrices, and `batch` is the
-    hint. A launch says either or both; matrices of a dynamic M lie one after the other. A dynamic M
-    may be cut into groups, whose rows are not gathered. With `dynamic_k` a launch says K, and `k`
-    is the hint: of one product of matrices that have M and N contiguous, as in gradients of
-    weights, or of groups of K.
+    Layouts: `a_major` is "k" (A stored M×K) or "m" (K×M), and `b_major` is "k" (B stored N×K) or
+    "n" (K×N). C is stored M×N. `lda`, `ldb` and `ldc` are leading dimensions, the elements from one
+    stored row to the next; 0 means that there is no padding.
 
-    `a_major` is "k" (A stored M×K) or "m" (stored K×M). `b_major` is "k" (B stored N×K) or "n"
-    (stored K×N). C is stored M×N. With a `batch` C is a stack of as many matrices, one after the
-    other, and so is each of A and B unless it is one matrix that all share (`a_stacked`,
-    `b_stacked`). A batch of 0 means that there is none.
+    Batches: with a `batch` other than 0, C is a stack of that many matrices, and so are A and B,
+    unless one matrix is shared by all (`a_stacked`, `b_stacked`). `stride_a`, `stride_b` and
+    `stride_c` are the elements from one matrix to the next; 0 means that there is no padding.
 
-    `lda`, `ldb` and `ldc` are leading dimensions, elements from a stored row to the next, and
-    `stride_a`, `stride_b` and `stride_c` the elements from a matrix of a stack to the next. 0 means
-    that there is no gap.
+    Types: `a_dtype`, `b_dtype`, `c_dtype` and `acc_dtype`, the type of the accumulator, have the
+    names of `dialects.dtypes`. tf32 operands are f32 in memory, and a tensor core multiplies them.
+    f32 and f64 operands are multiplied in full precision, by FMA of threads. Two 8-bit types may
+    differ if both are floats or both are integers. Integers accumulate in s32, which C may be too;
+    f64 accumulates in f64, which C must be.
 
-    `a_dtype`, `b_dtype`, `c_dtype` and `acc_dtype`, the type of the sums, have the names of
-    `dialects.dtypes`. Operands of tf32 are f32 in memory, multiplied by a
-    tensor core; those of f32 and f64 are multiplied as they are, by the threads' fma. Two types of
-    8 bits may differ if both are floats or both are integers. Sums of integers are s32, and so may
-    C be; sums of f64 are f64, and so is C.
+    Sizes that a launch gives: with `dynamic_m` it gives M, and `m` is only the M for which the
+    schedule is chosen. M is at least `least_m` and at most `most_m`, unless these are 0, and a
+    multiple of `multiple_m`. If A has M contiguous, its rows are then without padding; the matrices
+    of a batch are in any case. A dynamic M may be divided into groups, but not gathered. With
+    `dynamic_batch` a launch gives the number of matrices, and `batch` is the hint. With `dynamic_k`
+    it gives K, and `k` is the hint; this is for one product of matrices with M and N contiguous, as
+    in gradients of weights, or for groups of K.
 
-    `further` are the types of further outputs, each as large as C: the sums converted to that type,
-    unless an epilogue makes them. `neighbours` is how many in a row of C an epilogue reduces to one
-    element of an output; tiles are whole such groups.
+    Outputs: `further` are the types of outputs besides C, each of the size of C. They are the
+    accumulator converted to that type, unless an epilogue computes them. `neighbours` is the number
+    of adjacent elements of a row that an epilogue reduces to one element of an output; a tile
+    consists of whole such groups. With two `products` the kernel takes a second B like the first,
+    and C is the one product times the other, unless an epilogue computes it.
 
-    With `groups` the rows of A and C are cut into as many, by offsets that the kernel takes, and B
-    is a stack with a matrix for each. With `group_axis` "k" K is cut into them instead, A and B are
-    matrices with K as their rows, and C is a stack with a matrix for each. With `gathered` A has so
-    many rows, and the rows of groups are those that numbers say which the kernel takes, M of them.
-    Groups of K that are `ordered` are computed in the order that numbers say, one for each group.
+    Groups: with `groups` the rows of A and C are divided into that many groups, by offsets that the
+    kernel takes, and B is a stack with one matrix per group. With `group_axis` "k", K is divided
+    instead: A and B are stored with K as their rows, and C is a stack with one matrix per group.
+    With `gathered` A has that many rows, and the kernel takes the indices of the M rows that the
+    groups consist of. Groups of K that are `ordered` are computed in the order that the kernel
+    takes as one index per group.
 
-    With two `products` the kernel takes a second B, as the first, and C is made of A's products
-    with both: one times the other, unless an epilogue makes it.
+    Hints for the schedule: `epilogue_instructions` is the approximate number of instructions per
+    element of C. `beside` has the types of other operands of the size of C, `beside_columns` of
+    those with one element per column, `beside_rows` of those with one per row or a single one.
 
-    `epilogue_instructions`, `beside`, `beside_columns` and `beside_rows` are hints for the
-    schedule: about how many instructions the epilogue takes for an element of C, and the types of
-    operands that it reads: as large as C, with an element a column, and with one a row or for all.
+    Block scales: with types of `OPERAND_FORMATS`, such as mxfp8, values of A and B are elements
+    times scales. `scale_layout` is the layout of the scales, "blocked" or "linear"; scales of 128
+    elements are always linear. C may have a type of `SCALED_FORMATS`: the kernel then quantizes
+    blocks of each row and writes their scales, blocked, after all other outputs. `scale_rounding`
+    says how a scale follows from the largest magnitude of its block: one of `SCALE_ROUNDINGS`, or
+    "" for the first of the format.
 
-    A and B of `OPERAND_FORMATS`, such as mxfp8, have block scales beside them: values are elements
-    times scales. `scale_layout` is how they lie, "blocked" or "linear", which those of 128 elements
-    always are. C may be of one of `SCALED_FORMATS`, too: the kernel then quantises blocks of each
-    row, and writes blocked scales after all other outputs. `scale_rounding` says how a scale is
-    made of the largest magnitude of its block, one of `SCALE_ROUNDINGS`, "" for the first.
+    Scales in f32 of 128 elements along K: `a_scales` and `b_scales` are "1x128" for one per row, or
+    "128x128" for one per 128 rows; one of them is "1x128". With `sums` "two-level" the tensor core
+    accumulates up to 128 elements of K, and threads add the results in f32. With such scales they
+    always do.
 
-    `a_scales` and `b_scales` are forms of scales in f32 that 128 elements along K share: "1x128"
-    of each row by itself, "128x128" of 128 rows; one of them is "1x128". With `sums` "two-level"
-    threads add what a tensor core sums of up to 128 elements of K, in f32, and they do so where
-    there are such scales.
-
-    B may be narrower than an A of bf16 or f16: s8, e4m3, e5m2, or s4 and u4, of which two lie in a
-    byte along K, the first in the low bits. Threads widen it exactly. With a `group_size` so many
-    elements along K share a scale of type `scale_dtype`, [N, K / group_size]: 32, 64, 128 or all of
-    K. Weights of u4 with `zero_points` have as many u8 of 0 to 15, which are subtracted first.
+    Narrow weights: B may be narrower than an A of bf16 or f16: s8, e4m3, e5m2, s4 or u4. Two
+    elements of 4 bits share a byte along K, the first in the low bits. Threads convert all of them
+    exactly. With a `group_size`, 32, 64, 128 or all of K, that many elements along K share a scale
+    of type `scale_dtype`, [N, K / group_size]. u4 weights with `zero_points` have as many u8 values
+    from 0 to 15, which are subtracted first.
 
     Raises `OptionError` if the matmul cannot be built.
     """
@@ -131,7 +131,7 @@ class MatmulSpec(Problem):
 
     @property
     def open_sizes(self) -> tuple[str, ...]:
-        """The names of the sizes that a launch says."""
+        """The names of the sizes that a launch gives."""
         opened = {"m": self.dynamic_m, "batch": self.dynamic_batch, "k": self.dynamic_k}
         return tuple(name for name, is_open in opened.items() if is_open)
 
