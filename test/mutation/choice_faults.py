@@ -196,8 +196,8 @@ TABLES = [
 FLOORS = [
     Fault(
         "floors: a part of a cluster takes all of K",
-        "self._least_byte(rate.of(parts))) / parts + parts * each",
-        "self._least_byte(rate.of(parts))) + parts * each",
+        "shared / parts, self._part_bytes[parts]\n",
+        "shared / parts, self._part_bytes[1]\n",
         ("test/compiler/schedule/test_schedule_search.py",),
     ),
     Fault(

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 
 from ....dialects.target import Target
 from ..chips.chip_figures import figures, split_figures
+from ..chips.figure_sets import SplitFigures
 from ..edge_boxes import may_cut
 from ..estimates.costs import least_dram_bytes, once_bytes, reloaded_bytes
 from ..estimates.estimate import SHARING_MAX, cluster_cycles, work_cycles
 from ..estimates.group_costs import uneven_groups
+from ..extents import round_up
 from ..problem import LINE_BYTES, Problem, Schedule
 from ..rules.operand_rules import tma_row_pitch
 from ..rules.rules import alternating_consumers, split_refusal
@@ -30,6 +32,20 @@ ONE, IN_TURN = PLAIN, PLAIN.but(scheduler="static")
 PING_PONG = IN_TURN.but(ping_pong=True)
 TILES_OF_ONE = IN_TURN.but(tile=(1, 1, 1))
 SOME_CLUSTER = PLAIN.but(cluster=(1, 2))
+CLUSTER_SIDES = 1, 2, 4, 8
+LARGEST = {
+    1: ((1, 1),),
+    2: ((1, 2), (2, 1)),
+    4: ((1, 4), (2, 2), (4, 1)),
+    8: ((1, 8), (2, 4), (4, 2), (8, 1)),
+}
+"""The largest cluster shapes of up to that many CTAs."""
+ALONE, PARTED = PLAIN, PLAIN.but(split_grid=2)
+PARTED_IN_CLUSTERS = {
+    size: [PARTED if size == 1 else PARTED.but(cluster=shape) for shape in shapes]
+    for size, shapes in LARGEST.items()
+    if size <= PART_CLUSTER
+}
 
 
 class Axis(NamedTuple):
@@ -38,7 +54,8 @@ class Axis(NamedTuple):
     `rows` of a tile are in the matrix, and at least `outside` are not: TMA fills these with zeros,
     unless boxes may be cut.
     `beyond` rows continue in a second line of L2. `most` is the largest power of two up to 8 of
-    CTAs that all have tiles, `even` the largest that divides the tiles.
+    CTAs that all have tiles, `even` the largest that divides the tiles. `wholes` are the tiles in
+    whole clusters of 1, 2, 4 and 8 CTAs, infinitely many where these do not all have tiles.
     """
 
     tiles: int
@@ -47,6 +64,25 @@ class Axis(NamedTuple):
     beyond: float
     most: int
     even: int
+    wholes: dict[int, float]
+
+
+class SplitRates(NamedTuple):
+    """Figures of operands that arrive for parts of K, as plain numbers, which Python multiplies
+    faster."""
+
+    first_rate: float
+    l2_rate: float
+    share: float
+    multicast: float
+
+    @staticmethod
+    def of(split: SplitFigures) -> SplitRates:
+        return SplitRates(*[float(getattr(split, name)) for name in SplitRates._fields])
+
+
+def _in_whole(tiles: int, size: int) -> float:
+    return round_up(tiles, size) if size <= tiles else math.inf
 
 
 class Common:
@@ -77,6 +113,7 @@ class Common:
         }
         self.multicast = tma_row_pitch(problem, SOME_CLUSTER, target) is None
         self.parts_peers = PART_CLUSTER if self.multicast else 1
+        self.part_sizes = self._part_sizes()
         self.clusters = self.multicast and added_cluster(problem, SOME_CLUSTER, target) is None
         self.most_shared = SHARING_MAX if self.clusters else 1
         self.fits_l2 = once_bytes(problem) - problem.moved_bytes <= self.chip.l2_size
@@ -87,8 +124,8 @@ class Common:
         self.zero_cycles = self.chip.outside_share / LINE_BYTES
         self.cuts_edges = not problem.beside and may_cut(problem, target)
         self.alone_asked = 1 - self.chip.answered_together
-        self.split: Any = split_figures(target) if self.chip.split else None
-        self.parts_multicast = float(self.split.multicast) if self.split else 0.0
+        self.split: Any = SplitRates.of(split_figures(target)) if self.chip.split else None
+        self.parts_multicast = self.split.multicast if self.split else 0.0
         self.first_rows = problem.batch * (problem.m + problem.n)
         self.unaligned = bool(problem.unaligned)
         self.transposed = "mn" in (problem.a_major, problem.b_major)
@@ -121,6 +158,15 @@ class Common:
             return 0.0, 0
         reload = reloaded_bytes(self.problem, TILES_OF_ONE, self.target)
         return reload / self.chip.dram_rate, int(self.problem.m > self.problem.n)
+
+    def _part_sizes(self) -> list[tuple[int, int, list[Schedule]]]:
+        """The sizes of the clusters of parts over the grid, with the most tiles that these may have
+        and a way for each of their shapes."""
+        return [
+            (size, self.multiprocessors if size <= self.widest else self.resident[size], ways)
+            for size, ways in PARTED_IN_CLUSTERS.items()
+            if size <= self.parts_peers
+        ]
 
     def _split_at_work(self) -> float:
         """Of the CTAs that run at once where parts of K are in a cluster, the share that is at work
@@ -162,6 +208,7 @@ class Common:
             beyond=self.beyond[number] / tiles,
             most=1 << min(most_tiles.bit_length(), 4) - 1,
             even=min(even, SHARING_MAX),
+            wholes={size: _in_whole(tiles, size) for size in CLUSTER_SIDES},
         )
 
     def tiles_of(self, tile: Schedule) -> int:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..cached import cached_attribute
@@ -16,15 +15,7 @@ from ..estimates.estimate import SERVED_AT_ONCE
 from ..estimates.l2_costs import most_answered, parted_arriving
 from ..extents import round_up
 from ..problem import LINE_BYTES, Schedule
-from .common import Axis, Common
-
-LARGEST = {
-    1: ((1, 1),),
-    2: ((1, 2), (2, 1)),
-    4: ((1, 4), (2, 2), (4, 1)),
-    8: ((1, 8), (2, 4), (4, 2), (8, 1)),
-}
-"""The largest cluster shapes of up to that many CTAs."""
+from .common import LARGEST, Axis, Common
 
 
 @functools.lru_cache
@@ -62,9 +53,9 @@ class OperandArrival:
     """The arrival of operands for tiles of one shape, of which there are `tiles` in all and `of_m`
     along M.
 
-    `rows` and `columns` are limited to those of the matrix. With K in parts, some rows come from
-    DRAM first. `narrow` is the cycles of one multiprocessor per byte of K for rows that fill no
-    line.
+    `rows` and `columns` are limited to those of the matrix, `whole` is their sum. With K in parts,
+    some rows come from DRAM first. `narrow` is the cycles of one multiprocessor per byte of K for
+    rows that fill no line.
     """
 
     every: Common
@@ -76,6 +67,7 @@ class OperandArrival:
     tiles: int
     rows: int
     columns: int
+    whole: int
     _narrow: float
 
     @cached_attribute
@@ -93,48 +85,6 @@ class OperandArrival:
             return self.tiles
         return problem.batch * round_up(self.of_m, along_m) * round_up(self.of_n, along_n)
 
-    def soonest_of_whole(self) -> Rate:
-        """A lower bound on the cycles until operands arrive at CTAs that each have all of K: in any
-        cluster that finds room, or without one, where L2 answers the most requests together."""
-        every, a, b, whole = self.every, self.along_m, self.along_n, self.rows + self.columns
-        each, lines = every.alone_asked * whole / every.l2_total_rate, a.beyond + b.beyond
-        each = max(each, lines * every.line_cycles) + every.zero_cycles * (a.outside + b.outside)
-        if not (every.clusters and a.most * b.most > 1):
-            return Rate(each, self._at_least(whole))
-        in_clusters, alone = self._rate_of_clusters()
-        return Rate(min(each, in_clusters), alone)
-
-    def _rate_of_clusters(self) -> Rate:
-        """The same in the cluster that is best for each limit."""
-        every, a, b, least, asked = self.every, self.along_m, self.along_n, math.inf, math.inf
-        line_cycles, zero_cycles = every.line_cycles, every.zero_cycles
-        for along_m, along_n in largest_within(self._widest(), a.most, b.most):
-            rows = a.rows / along_n + b.rows / along_m
-            lines = line_cycles * (a.beyond / along_n + b.beyond / along_m)
-            each = rows / every.l2_total_rate
-            each = lines if lines > each else each
-            each += zero_cycles * (a.outside / along_n + b.outside / along_m)
-            least = each if each < least else least
-            asked = rows if rows < asked else asked
-        return Rate(least, self._at_least(asked))
-
-    def soonest_of_parts(self, shapes: Sequence[tuple[int, int]]) -> Rate:
-        """The same for CTAs with parts of K, in clusters of any of these shapes or smaller ones."""
-        every, a, b, whole = self.every, self.along_m, self.along_n, self.rows + self.columns
-        asked, lines, outside = whole, a.beyond + b.beyond, a.outside + b.outside
-        if shapes != LARGEST[1]:
-            asked = min([a.rows / along_n + b.rows / along_m for along_m, along_n in shapes])
-            if lines:
-                lines = min(
-                    [a.beyond / along_n + b.beyond / along_m for along_m, along_n in shapes]
-                )
-            if outside:
-                zeros = [a.outside / along_n + b.outside / along_m for along_m, along_n in shapes]
-                outside = min(zeros)
-        rows, first = whole - every.parts_multicast * (whole - asked), self._first_rows / self.tiles
-        each = parted_arriving(rows, first, every.line_cycles * lines, every.split)
-        return Rate(each + every.zero_cycles * outside, self._at_least(asked))
-
     def whole_rate(self, shape: tuple[int, int]) -> Rate:
         """The rate in a cluster whose CTAs have all of K; it bounds the rate of smaller clusters,
         too."""
@@ -147,12 +97,12 @@ class OperandArrival:
     def parts_rate(self, shape: tuple[int, int], tiles: int) -> Rate:
         """The rate in a cluster whose CTAs have parts of `tiles` tiles."""
         a, b, every = self.rows / shape[1], self.columns / shape[0], self.every
-        rows = (self.rows + self.columns) - every.parts_multicast * (
-            (self.rows + self.columns) - a - b
-        )
-        first, beyond = self._first_rows / tiles, self._lines_beyond(shape)
-        each = parted_arriving(rows, first, beyond, every.split)
-        return Rate(each + self._zeros(shape), self._alone(a, b))
+        rows = self.whole - every.parts_multicast * (self.whole - a - b)
+        beyond = self._lines_beyond(shape) if every.goes_beyond else 0.0
+        each = parted_arriving(rows, self._first_rows / tiles, beyond, every.split)
+        if self.along_m.outside or self.along_n.outside:
+            each += self._zeros(shape)
+        return Rate(each, self._alone(a, b) if every.unaligned else self._at_least(a + b))
 
     def _widest(self) -> int:
         """An upper bound on the CTAs of a cluster that finds room for such tiles."""
@@ -232,7 +182,7 @@ class OperandArrival:
 
     def _at_least(self, asked: float) -> float:
         """Cycles at the rate of one multiprocessor that asks for this many rows; a lower bound."""
-        every, whole = self.every, self.rows + self.columns
+        every, whole = self.every, self.whole
         alone = (whole - every.multicast_share * (whole - asked)) / every.l2_rate
         return alone if alone > self._narrow else self._narrow
 
@@ -256,8 +206,8 @@ class OperandArrival:
         if not every.goes_beyond:
             return 0.0
         (of_a, of_b), (along_m, along_n) = every.beyond, shape
-        rows = of_a / (round_up(self.of_m, along_m) * along_n)
-        return every.line_cycles * (rows + of_b / (round_up(self.of_n, along_n) * along_m))
+        rows = of_a / (self.along_m.wholes[along_m] * along_n)
+        return every.line_cycles * (rows + of_b / (self.along_n.wholes[along_n] * along_m))
 
     def _zeros(self, shape: tuple[int, int]) -> float:
         """L2 cycles for the out-of-bounds rows of each CTA of a cluster."""

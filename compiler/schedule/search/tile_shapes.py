@@ -16,20 +16,15 @@ from ..estimates.estimate import SHARING_MAX, Order, order_of
 from ..problem import Schedule
 from ..rules.rules import PART_K_TILES
 from ..schedule import PLAIN
-from .candidates import PART_CLUSTER, PART_GAIN, PART_MARGIN, PART_WAVES
-from .common import IN_TURN, PING_PONG, Common
+from .candidates import PART_MARGIN
+from .common import ALONE, IN_TURN, LARGEST, PARTED, PING_PONG, Common
 from .epilogue_bounds import least_computed_cycles, least_epilogue_cycles
-from .operand_arrival import LARGEST, OperandArrival, Rate
-from .part_bounds import Sums
+from .floors import Floors
 from .stores import LeastStore, least_of_stores
-from .tile_costs import TileCosts, ends_of_split, own_cycles_of, tile_costs_of
+from .tile_costs import TileCosts, own_cycles_of, tile_costs_of
 
-ALONE, PARTED = PLAIN, PLAIN.but(split_grid=2)
 WHOLE_IN_CLUSTERS = [ALONE] + [
     PLAIN.but(cluster=shape) for shape in sum(LARGEST.values(), ()) if shape != (1, 1)
-]
-PARTED_IN_CLUSTERS = [PARTED] + [
-    way.but(split_grid=2) for way in WHOLE_IN_CLUSTERS[1:] if way.cluster_size <= PART_CLUSTER
 ]
 SOME_SPLIT = PLAIN.but(split_k=2)
 SPLIT = {parts: PLAIN.but(split_k=parts) for parts in range(2, SHARING_MAX + 1)}
@@ -45,11 +40,11 @@ class TileShapes(Common):
         return None if own is None else TileShape(self, own, depths)
 
 
-class TileShape(OperandArrival):
+class TileShape(Floors):
     """One tile shape of a problem.
 
-    `most_split` is the most CTAs of a cluster that may share a tile; with `parted`, K may be split
-    over the grid. `held` is the number of ring slots that are released one step late.
+    With `parted`, K may be split over the grid. `held` is the number of ring slots that are
+    released one step late.
     """
 
     def __init__(self, every: Common, own: TileCosts, depths: Sequence[int]) -> None:
@@ -60,7 +55,7 @@ class TileShape(OperandArrival):
         self.along_m, self.along_n = along_m, along_n = every.axis(0, m), every.axis(1, n)
         self.of_m, self.rows, *_ = along_m
         self.of_n, self.columns, *_ = along_n
-        of_one = self.of_m * self.of_n
+        of_one, self.whole = self.of_m * self.of_n, self.rows + self.columns
         self.tiles = tiles = every.tiles_of(self.tile) if every.ragged else every.batch * of_one
         self.parted = every.parted and tiles <= every.multiprocessors
         if self.parted and problem.dynamic_m:  # as `grid_parts` has it
@@ -68,7 +63,7 @@ class TileShape(OperandArrival):
         self.most_split = every.multiprocessors // of_one if every.splits else 1
         self.dram_us = every.once_us if every.fits_l2 else every.least_dram_us(self.tile)
         self._part_bytes, self._most_steps = every.steps_of(depths)
-        self._is_close, self._epilogues = False, {}
+        self._is_close, self._epilogues, self._asked = False, {}, {}
 
     @cached_attribute
     def _in_clusters(self) -> dict[tuple[int, int], tuple[float, int]]:
@@ -145,25 +140,24 @@ class TileShape(OperandArrival):
         the grid. They are cheaper to find than the bounds of each way."""
         found = [(self.whole_floor_us(), ALONE)]
         if self._most_in_cluster > 1:
-            found.append((self._some_split_us(), SOME_SPLIT))
+            found.append((self.split_floor_us(), SOME_SPLIT))
         if self.parted and self._most_steps >= 2 * PART_K_TILES:
-            found.append((PART_MARGIN * self._some_parts_us(), PARTED))
+            found.append((PART_MARGIN * self.parts_floor_us(), PARTED))
         return found
 
     def whole_floor_us(self) -> float:
         """The lower bound with K as a whole."""
-        every, tiles = self.every, self.tiles
-        rounds = -(-tiles // every.at_once)
-        arriving = self.soonest_of_whole().of(tiles / rounds)
-        return self._whole_us(arriving, every.before, rounds, self.dram_us, self.dram_us)
+        in_turns = math.inf
+        if self.tiles > self.every.at_once and len(self.several) > 1:
+            in_turns = self.least_epilogue_of(PING_PONG)
+        return self.floor_of_whole_us(self.least_epilogue_of(ALONE), in_turns)
 
     def ways(self, some: Schedule) -> list[tuple[float, Schedule]]:
         """What no tile of a way is estimated to beat, in microseconds, and the way without its
         tile: K as a whole or in parts over the grid, in each cluster, or in so many parts of a
         cluster."""
         if some is PARTED:
-            every = filter(self._has_parts, PARTED_IN_CLUSTERS)
-            return [(PART_MARGIN * self._parts_us(one), one) for one in every]
+            return [(PART_MARGIN * us, one) for us, one in self._parts_ways()]
         if some is SOME_SPLIT:
             return [(self._split_us(one.split_k), one) for one in self._split_ways()]
         shared = self.every.clusters and self.of_m * self.of_n > 1
@@ -184,13 +178,6 @@ class TileShape(OperandArrival):
         if along_m > self.of_m or along_n > self.of_n:
             return False
         return size <= self.every.widest or self.tiles_in(way) <= self.every.resident[size]
-
-    def _has_parts(self, way: Schedule) -> bool:
-        """Whether all CTAs of a way's clusters have tiles, and no more tiles exist than
-        multiprocessors, so that others are left for parts."""
-        if way.cluster_size > 1 and not (self.every.multicast and self._finds_room(way)):
-            return False
-        return self.tiles_in(way) <= self.every.target.multiprocessors
 
     def in_cluster(self, way: Schedule) -> tuple[float, int]:
         """Cycles until a byte of K of each row has arrived in the way's cluster, and the number of
@@ -240,15 +227,6 @@ class TileShape(OperandArrival):
         each row arrives within `arriving` cycles."""
         return self._part_bytes[parts] * self._least_byte(arriving)
 
-    def _least_byte(self, arriving: float) -> float:
-        """Least cycles of the main loop per byte of K of each row."""
-        slowest, second = self._slower, self._faster
-        if arriving > slowest:
-            slowest, second = arriving, slowest
-        elif arriving > second:
-            second = arriving
-        return slowest + self.every.second_share * second
-
     def _split_us(self, parts: int) -> float:
         """The bound with K in `parts` parts of a cluster, whose other CTAs may share operands."""
         every, (exchanged, each, shared) = self.every, self._split_ends
@@ -257,99 +235,40 @@ class TileShape(OperandArrival):
         work = self.rounds_of_split(parts) * (self._least_loops(arriving, parts) + ends)
         return every.total_us(work, 0, ends, self.dram_us)
 
-    @cached_attribute
-    def _most_in_cluster(self) -> int:
-        """The most parts of K in a cluster that have steps enough."""
-        if self.most_split == 1:
-            return 1
-        return min(SHARING_MAX, self.most_split, (self._most_steps - 1) // (PART_K_TILES - 1))
+    def _parts_ways(self) -> Iterator[tuple[float, Schedule]]:
+        """The bounds with K in parts over the grid that fill waves of clusters, in each cluster all
+        of whose CTAs have tiles."""
+        every, batch = self.every, self.every.batch
+        wholes_m, wholes_n = self.along_m.wholes, self.along_n.wholes
+        for size, most, ways in every.part_sizes:
+            for way in ways:
+                along_m, along_n = way.cluster
+                tiles = batch * wholes_m[along_m] * wholes_n[along_n]
+                if tiles <= most:  # others are left for parts
+                    yield self._parts_us(way, size, int(tiles)), way
 
-    def _some_split_us(self) -> float:
-        """With K in as many parts of a cluster as are best, and with as many other CTAs in it as
-        find room beside two parts."""
-        every, (exchanged, each, shared) = self.every, self._split_ends
-        shapes = self.shapes_of_split(self.peers_of_split(2))
-        rate, most = self.soonest_of_parts(shapes), self._most_in_cluster
-        of_tile = Rate(every.split_at_work * self.tiles * rate.each, rate.alone)
-        loops = self._part_bytes[1]
-        work = exchanged + self._least_of_numbers((2, most), of_tile, loops, (shared, each))
-        return every.total_us(work, 0, exchanged + 2 * math.sqrt(shared * each), self.dram_us)
-
-    def _least_of_numbers(
-        self,
-        numbers: tuple[int, int],
-        rate: Rate,
-        loops: float,
-        ends: tuple[float, float],
-    ) -> float:
-        """The least cycles with K in any number of parts between two.
-
-        Operands arrive at a rate for each part, and `loops` are cycles of all parts for each of a
-        byte. Of `ends` the first are shared by the parts, the second are for each of them. With one
-        more part cycles fall by less or rise by more, so the least is looked for from above.
-        """
-        (fewest, most), (shared, each) = numbers, ends
-        longest = shared + loops * self._least_byte(rate.of(most))
-        parts, least = math.ceil(math.sqrt(longest / each)) + 1, math.inf
-        parts = max(fewest, min(most, parts))
-        while parts >= fewest:
-            cycles = (shared + loops * self._least_byte(rate.of(parts))) / parts + parts * each
-            if cycles >= least:
-                break
-            least, parts = cycles, parts - 1
-        return least
-
-    @cached_attribute
-    def _split_ends(self) -> tuple[float, float, float]:
-        """Cycles before and after the loops of CTAs that share a tile: constant, per CTA, and
-        divided among them."""
-        return self.every.kind.of("split", self.tile.tile[:2], ends_of_split, self.every, self.tile)
-
-    def _some_parts_us(self) -> float:
-        """With K in as many parts over the grid as make up waves in the best cluster."""
-        every, (written, gathered, of_one), least = self.every, self.sums, math.inf
-        most_steps, loops = self._most_steps // PART_K_TILES, self._part_bytes[1]
-        rate = self.soonest_of_parts(self.shapes_of_parts())
-        for waves in PART_WAVES:
-            most = min(waves * every.at_once // self.tiles, most_steps)
-            if waves < PART_GAIN * most:  # or parts are not shorter by enough (`parts_in_waves`)
-                of_tile = Rate(self.tiles * rate.each / waves, rate.alone)
-                work = waves * (every.before + written)
-                work += self._least_of_numbers((2, most), of_tile, waves * loops, (0.0, of_one))
-                least = work if work < least else least
-        gathered -= 2 * of_one
-        return every.total_us(least + gathered, 0, every.before + written + gathered, self.dram_us)
-
-    def _parts_us(self, way: Schedule) -> float:
-        """The bound with K in parts over the grid that fill waves of clusters, in steps of the best
+    def _parts_us(self, way: Schedule, size: int, tiles: int) -> float:
+        """The bound in a cluster of so many CTAs with that many tiles, in steps of the best
         depth."""
-        every, sums, us = self.every, self.sums, math.inf
-        tiles, at_once = self.tiles_in(way), every.resident[way.cluster_size]
+        every, (written, gathered, of_one), us = self.every, self.sums, math.inf
+        at_once, once, cycle_us = (
+            every.resident[size],
+            every.started[size] + written,
+            every.cycle_us,
+        )
         found = every.waves_of_parts(self.depths, tiles, at_once)
-        if not found:
-            return us
-        rate = self.parts_rate(way.cluster, tiles)
-        once = every.started[way.cluster_size] + sums.written
+        each, alone = self.parts_rate(way.cluster, tiles) if found else (0.0, 0.0)
         for waves, parts, part_bytes in found:
-            arriving = rate.of(min(parts * tiles, at_once))
-            gathered = sums.gathered + (parts - 2) * sums.of_one
-            work = waves * (once + part_bytes * self._least_byte(arriving)) + gathered
-            us = min(us, every.total_us(work, 0, once + gathered, self.dram_us))
+            ctas = parts * tiles
+            arriving = each * (ctas if ctas < at_once else at_once)
+            byte = self._least_byte(arriving if arriving > alone else alone)
+            added = gathered + (parts - 2) * of_one
+            work_us = cycle_us * (waves * (once + part_bytes * byte) + added)
+            streaming_us = cycle_us * (once + added) + self.dram_us
+            longest_us = work_us if work_us > streaming_us else streaming_us
+            us = longest_us if longest_us < us else us
         return us
 
     def rounds_of_split(self, parts: int) -> int:
         """Waves of clusters of `parts` CTAs that share a tile each."""
         return -(-self.tiles * parts // self.every.split_at_once[parts])
-
-    @cached_attribute
-    def sums(self) -> Sums:
-        """The cost of the partial sums of parts over the grid."""
-        every, asked = self.every, (self.tile.tile[:2], self.rows)
-        return every.kind.of("sums", asked, Sums.of, every.problem, self.tile, every.target)
-
-    def peers_of_split(self, parts: int) -> int:
-        """The most groups of CTAs in a cluster that share operands if `parts` CTAs share each tile:
-        tiles then fill whole clusters (`split_parts`)."""
-        if not self.every.multicast:
-            return 1
-        return min(SHARING_MAX // parts, self.along_m.even * self.along_n.even)
