@@ -95,7 +95,7 @@ def _texts(schedules: Iterable[Any]) -> Iterator[str]:
 
 
 def _of_other_sums(schedules: Iterable[Any]) -> Iterator[Any]:
-    """Of those whose threads hold the same sums the first one."""
+    """Keep the first of the schedules whose threads hold the same accumulators."""
     seen = set()
     for each in schedules:
         shared = (getattr(each, name, None) for name in ("warps", "ping_pong", "lanes"))

@@ -107,7 +107,7 @@ def _rows_of(module: ir.Module, matmul: MatmulOp, rows: int) -> tuple[int, dict[
 
 
 def _stack_of(matmul: MatmulOp) -> dict[str, Any]:
-    """Its matrices, or the groups that its rows or K are cut into."""
+    """The batch of a matmul, or the groups that its rows or K are divided into."""
     if isinstance(matmul, (GroupedMatmulOp, *GROUPED_PRODUCTS)):
         axis = "m" if groups_rows(matmul) else "k"
         ordered = isinstance(matmul, OrderedMatmulOp)

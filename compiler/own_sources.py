@@ -22,7 +22,7 @@ def source_digest() -> str:
 
 
 def digest_of(root: Path) -> str:
-    """That of the sources in another place."""
+    """The digest of the sources under another root."""
     total = hashlib.sha256()
     for path in sorted(path for pattern in SOURCES for path in root.glob(pattern)):
         content = path.read_bytes()

@@ -58,7 +58,7 @@ class PtxasAhead:
         return CompletedTool(self._command, 0, said, "")
 
     def _ended(self, end: float) -> int:
-        """Its return code, once it has one, of which Popen.wait hears late."""
+        """The return code, once there is one; Popen.wait would notice it late."""
         with suppress(AttributeError, OSError):  # elsewhere than on Linux, or on one of before 5.3
             process = os.pidfd_open(self._process.pid)
             try:

@@ -54,7 +54,7 @@ def _word(kind: str, word: str) -> ir.Attribute:
 
 
 def _enumerated(kind: str, word: str) -> ir.Attribute:
-    """Of the enumerations that NVVM prints in another way."""
+    """The attribute of an enumeration that NVVM prints in another way."""
     return ir.Attribute.parse(f"#nvvm<{kind} {word}>")
 
 
@@ -92,7 +92,7 @@ def bar_warp_sync(lanes: ir.Value) -> None:
 
 
 def barrier(number: ir.Value | None = None, threads: ir.Value | None = None) -> None:
-    """Of the whole CTA, without a number."""
+    """A barrier of threads; without a number, of the whole CTA."""
     _counted("barrier", number, threads)
 
 

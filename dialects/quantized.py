@@ -31,7 +31,7 @@ class Quantized(NamedTuple):
 
     @property
     def exponent(self) -> int:
-        """That of the largest number."""
+        """The exponent of the largest number."""
         return frexp(self.largest)[1] - 1
 
     def carry(self, rounding: str) -> int:

@@ -111,7 +111,8 @@ class Target:
     gpu: str = ""
 
     def __hash__(self) -> int:
-        """Of the chip, which few targets share: that of all fields takes longer than a look-up."""
+        """The hash of the chip, which few targets share. Hashing all fields takes longer than a
+        look-up."""
         return hash(self.chip)
 
     @property

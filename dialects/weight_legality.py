@@ -58,7 +58,7 @@ def weight_memory(target: Target, tile: Sequence[int], bits: int) -> str | None:
 
 
 def has_weights(target: Target) -> str | None:
-    """Of a product without narrow weights: the MMA must widen none."""
+    """The rule that a product without narrow weights breaks if its MMA widens weights."""
     if not any(target.mma.name in names for names in WIDENED.values()):
         return None
     return f"{target.mma.name} is for weights that threads widen, got none"

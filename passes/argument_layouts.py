@@ -29,7 +29,7 @@ def argument_strides(function: func.FuncOp, number: int) -> list[int] | None:
 
 
 def result_strides(function: func.FuncOp) -> list[int] | None:
-    """Those of the first result; `check_layouts` refuses layouts of the others."""
+    """The strides of the first result; `check_layouts` refuses layouts of the others."""
     return _strides(function, "res_attrs", 0, function.type.results[0])
 
 

@@ -118,7 +118,7 @@ def row_bounds(op: Any) -> tuple[int, int]:
 
 
 def rows_multiple(op: Any) -> int:
-    """Of which number the rows are multiples that a launch says, by the module of an op."""
+    """The number of which the rows of a launch are a multiple, according to the module of an op."""
     module = module_of(op)
     if MULTIPLE_ATTRIBUTE not in module.attributes:
         return 1

@@ -93,7 +93,7 @@ def _parts(fragment: Fragment) -> Iterator[Part]:
 
 
 def _sum(parts: list[Part], unit: int, numbers: dict[bool, ir.Value | None]) -> ir.Value:
-    """Of the parts whose number is there, the largest first."""
+    """The sum of the parts whose index exists, the largest first."""
     terms = []
     for part in sorted(parts, key=lambda part: -part.stride):
         number = numbers[part.of_warp]

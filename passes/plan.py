@@ -95,7 +95,7 @@ class ProductsPlan(NamedTuple):
 
     @property
     def columns(self) -> int:
-        """Those of all."""
+        """The columns of all accumulators."""
         return self.slots * self.each + PRODUCT_SLOTS * self.weights
 
 
@@ -247,7 +247,7 @@ def cluster_of(kernel: KernelOp) -> Cluster:
 
 
 def fallback_cluster_of(kernel: KernelOp) -> Cluster | None:
-    """Its fallback cluster, if it has one: pairs and multicasts are the same."""
+    """The fallback cluster of a kernel, if it has one; pairs and multicasts are the same."""
     sizes = fallback_of(kernel)
     return None if sizes is None else cluster_of(kernel)._replace(m=sizes[0], n=sizes[1])
 

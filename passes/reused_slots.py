@@ -91,5 +91,5 @@ def _times(op: ir.Operation, agent: Any) -> int | None:
 
 
 def ring_bytes(pieces: ir.Value[Any]) -> int:
-    """Those of all slots of a ring of pieces."""
+    """The bytes of all slots of a ring of pieces."""
     return pieces.type.stages * pieces.type.tiles[0].layout.slot_bytes

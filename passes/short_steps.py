@@ -25,7 +25,7 @@ class LastStep(NamedTuple):
 
 
 def last_step(kernel: KernelOp, mma: Any) -> LastStep | None:
-    """That of an MMA's tiles; None where K is in parts, or a launch says how long it is."""
+    """The last step of an MMA's tiles; None if K is split, or known only at launch."""
     if walk(kernel, SplitRankOp | GroupDepthOp):
         return None
     extent = ir.MemRefType(kernel.body.blocks[0].arguments[0].type).shape[-1]

@@ -40,7 +40,7 @@ class Team(NamedTuple):
 
     @staticmethod
     def of(op: Any) -> Team:
-        """Those that run an op."""
+        """The team that runs an op."""
         owner = op.operation.parent
         while owner.name not in TEAMS:
             owner = owner.parent
@@ -48,7 +48,7 @@ class Team(NamedTuple):
 
     @staticmethod
     def begun_by(owner: Any) -> Team:
-        """Those of a kernel or of a `sm.warps`."""
+        """The team of a kernel or of an `sm.warps`."""
         own = team_op(owner)
         numbers = own.thread, own.lane, own.leader
         if isinstance(owner, WarpsOp):

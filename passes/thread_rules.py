@@ -153,7 +153,7 @@ def _as_its_slot(rules: ThreadRules, op: TileOp) -> str:
 
 
 def _as_before(rules: ThreadRules, op: MarkOp) -> str:
-    """As the op in front of it that acts, or the region that it is in."""
+    """The rule of the preceding op that acts, or of the region around."""
     block = list(op.operation.block.operations)
     before = [each for each in block[: block.index(op)] if not is_pure(each)]
     acts = [each for each in before if not isinstance(each, (*FREE, ConvergeOp, MarkOp))]

@@ -91,7 +91,7 @@ def by_elements(values: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _by_elements(packed: torch.Tensor) -> torch.Tensor:
-    """As many elements as two of each byte are, along the dim whose bytes are neighbours."""
+    """A view with two elements per byte, along the contiguous dim."""
     dense = next((dim for dim in range(packed.dim())[::-1] if packed.stride(dim) == 1), -1)
     shape = [2 * size if dim == dense else size for dim, size in enumerate(packed.shape)]
     strides = [each if each == 1 else 2 * each for each in packed.stride()]

@@ -40,11 +40,11 @@ class Part(NamedTuple):
     count: int
 
     def of(self, value: Any) -> Any:
-        """Those rows of a tensor, a view."""
+        """The rows of a tensor, as a view."""
         return value[self.start : self.start + self.step * (self.count - 1) + 1 : self.step]
 
     def named(self, name: str) -> str:
-        """Those rows of an argument of that name, as Python has it."""
+        """The rows of an argument, in Python's notation."""
         return f"{name}[{self}]"
 
     def __str__(self) -> str:

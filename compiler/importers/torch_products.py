@@ -105,7 +105,8 @@ def _grouped(*_: Any, **__: Any) -> Any:
 
 
 def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Any:
-    """Of a stack of rows as a product of stacks, which shares the weight. torch makes one matrix
+    """A linear layer on a stack of rows as a batched product that shares the weight. torch makes
+    one matrix
     of all rows, by views."""
     if x.dim() not in (2, 3):
         rule = "the input of a layer must be a matrix or a stack of matrices"

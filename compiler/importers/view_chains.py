@@ -112,7 +112,7 @@ class Chain:
         return alike if alike.result == shape else alike._and("expand", shape)
 
     def slice(self, part: Shape) -> Chain:
-        """Of one dim every so manyth element: (dim, start, step, count).
+        """Take every `step`-th element of one dim: (dim, start, step, count).
 
         Dims are permuted after slices, so that the same elements in another order are one chain.
         """

@@ -215,14 +215,14 @@ def _multiplied(node: fx.Node, is_copied: IsCopied) -> Product:
 
 
 def _times_one(a: Operand, b: Operand, is_copied: IsCopied) -> tuple[Operand, Operand]:
-    """Of any rows by one matrix, which a stack of them shares."""
+    """The operands of a product of rows and one matrix, which a stack of rows shares."""
     left = _rows(*a, is_copied)
     stack, matrix = left[1].result[:-2], b[1].result[-2:]
     return left, (b[0], b[1].reshape(matrix).expand((*stack, *matrix)))
 
 
 def _times_stack(a: Operand, b: Operand, lead: Shape) -> tuple[Operand, Operand]:
-    """Of two stacks, all dims before the matrices as one."""
+    """The operands of a product of two stacks, whose leading dims become one."""
     spread = (
         (node, chain.expand((*lead, *chain.result[-2:])).reshape((prod(lead), *chain.result[-2:])))
         for node, chain in (a, b)
@@ -239,7 +239,8 @@ def _with_added(node: fx.Node, _: IsCopied) -> Product:
 
 
 def _einsum(node: fx.Node, _: IsCopied) -> Product:
-    """Of two operands: letters of both and of the result are stacks, those of both alone are K."""
+    """An einsum of two operands: letters of both and of the result are batch dims, letters of both
+    alone are K."""
     equation, given = str(node.args[0]).replace(" ", ""), node.args[1]
     terms, out = (*equation.split("->"), "")[:2]
     left, *others = pairs = list(zip(terms.split(","), given, strict=False))

@@ -108,7 +108,7 @@ def _length(job: Job) -> int:
 
 
 def _processors() -> int:
-    """Those of this process; of a machine that torchrun's ranks share, its part of them."""
+    """The processors of this process; if torchrun's ranks share the machine, its share of them."""
     known = hasattr(os, "sched_getaffinity")
     count = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
     ranks = os.environ.get("LOCAL_WORLD_SIZE", "")

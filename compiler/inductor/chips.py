@@ -33,7 +33,7 @@ def chip_of(device: torch.device, settings: Settings) -> tuple[str, str]:
 
 @functools.cache
 def _chip_of_gpu(number: int, target: str) -> tuple[str, str]:
-    """Of a GPU, by its number; says once what it can't be used for."""
+    """The chip of a GPU, by its number; warns once if it cannot be used."""
     major, minor = torch.cuda.get_device_capability(number)
     if major not in FAMILIES:
         name = torch.cuda.get_device_name(number)

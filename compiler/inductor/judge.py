@@ -155,7 +155,7 @@ def traffic_us(region: Region, prepared: AnyPrepared) -> float:
 
 
 def memory_us(moved: int, prepared: AnyPrepared) -> float:
-    """So many bytes at the rate of the memory."""
+    """The time in which the memory moves `moved` bytes."""
     target = find_target(prepared.target)
     try:
         return moved / figures(target).dram_rate

@@ -145,7 +145,8 @@ def _(inputs: Sequence[torch.Tensor], key: str, recipe: str) -> list[torch.Tenso
 def _flops(
     inputs: Sequence[Any], key: str, recipe: str, *, out_val: Sequence[Any], **_others: Any
 ) -> Any:
-    """Of all products of a region: they have one A and one size. Groups of K share K."""
+    """The operations of all products of a region, which share A and their size. Groups of K share
+    K."""
     a, c = inputs[0], out_val[0]
     manifest = kernel_of(key, recipe).manifest
     if offsets_of(manifest) is not None and c.dim() == 3:

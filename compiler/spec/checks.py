@@ -113,7 +113,7 @@ def _check_beside(spec: Problem) -> None:
 
 
 def _check_quantized(spec: Problem) -> None:
-    """Of which products C has block scales: whole blocks along N, of sums in f32."""
+    """Check a C with block scales: whole blocks along N, and an accumulator in f32."""
     form = spec.quantized
     if form is None:
         if spec.scale_rounding:
@@ -136,7 +136,7 @@ def _check_quantized(spec: Problem) -> None:
 
 
 def _check_products(spec: Problem) -> None:
-    """Of which types and forms a kernel adds up two products."""
+    """Check the types and layouts of two products."""
     if type(spec.products) is not int or spec.products not in (1, 2):
         raise OptionError(f"spec: products must be 1 or 2, got {spec.products!r}")
     wanted = {"is_scaled": False, "acc_dtype": "f32"}
@@ -182,7 +182,7 @@ def _check_dynamic(spec: Problem) -> None:
 
 
 def _check_stack(spec: Problem) -> None:
-    """Of which products a kernel takes any batch: stacks, whose hint is the batch itself."""
+    """Check a dynamic batch: it needs a batch, which is the hint."""
     if spec.batch < 1:
         rule = "a dynamic batch must come with a batch of 1 or more, which is a hint"
         raise OptionError(f"spec: {rule}, got {spec.batch!r}; say how many matrices are usual")

@@ -36,7 +36,7 @@ def _product(spec: Problem) -> str:
 
 
 def _types(spec: Problem) -> str:
-    """Of A, of B where it is another, and of C where it is not A's."""
+    """The type of A, that of B if it differs, and that of C if it is not A's."""
     a, b, c = spec.a_dtype, spec.b_dtype, spec.c_dtype
     usual = DTYPES[element_of(a)].result
     return a + (f"_by_{b}" if b != a else "") + (f"_to_{c}" if c != usual else "")

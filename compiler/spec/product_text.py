@@ -80,7 +80,7 @@ def _op_of(spec: Problem) -> tuple[str, Inputs, list[str]]:
 
 
 def _weights(spec: Problem, inputs: Inputs, attributes: list[str]) -> tuple[str, Inputs, list[str]]:
-    """Of narrow weights: scales and zero points where they have some, and which operands are."""
+    """The op and operands of narrow weights, with scales and zero points if they have any."""
     found = {name: spec.arrays()[name] for name in ("scales", "zeros") if name in spec.arrays()}
     inputs |= {name: _tensor(shape, DTYPES[dtype].mlir) for name, (dtype, shape) in found.items()}
     given = [1, 1, int("scales" in found), int("zeros" in found)]

@@ -77,13 +77,13 @@ class ArriveExpectTxOp(Instruction, name="arrive_expect_tx"):
 
 
 class ExpectMoreOp(ExpectTxOp, name="expect_more"):
-    """As `sm.expect_tx`, of `more` bytes more."""
+    """Like `sm.expect_tx`, but expects `more` additional bytes."""
 
     more: ext.Operand[I32]
 
 
 class ArriveExpectMoreOp(ArriveExpectTxOp, name="arrive_expect_more"):
-    """As `sm.arrive_expect_tx`, of `more` bytes more."""
+    """Like `sm.arrive_expect_tx`, but expects `more` additional bytes."""
 
     more: ext.Operand[I32]
 
@@ -156,7 +156,7 @@ class ClaimPartsOp(Instruction, name="claim_parts"):
 
 
 class AnyBarrierOp(Instruction, name="any_barrier"):
-    """As `sm.named_barrier`; `holds` is whether `flag` does in one of the threads that meet."""
+    """Like `sm.named_barrier`; `holds` says whether `flag` is true in any of the threads."""
 
     flag: ext.Operand[I1]
     id: ir.IntegerAttr

@@ -41,7 +41,7 @@ class BatchOp(Tile.Operation, name="batch"):
 
 
 class CountedBatchOp(BatchOp, name="counted_batch"):
-    """As `tile.batch` of tiles that a launch says, where `each` is how many they are."""
+    """Like `tile.batch`, for a number of tiles `each` that is known only at launch."""
 
     each: ext.Operand[I32]
 
@@ -53,10 +53,10 @@ class CountedBatchOp(BatchOp, name="counted_batch"):
 
 
 class OrderedBatchOp(BatchOp, name="ordered_batch"):
-    """As `tile.batch`, the matrices in the order that numbers in global memory say.
+    """Like `tile.batch`, with the matrices in the order of indices in global memory.
 
-    i = place * tiles + row, and the matrix is `order[place]`. A number that is none of theirs
-    counts as the last one; a matrix whose number is left out is not computed.
+    i = place * tiles + row, and the matrix is `order[place]`. An index out of range
+    counts as the last matrix; a matrix whose index is left out is not computed.
     """
 
     order: ext.Operand[ir.MemRefType]

@@ -34,9 +34,11 @@ class EdgeRowsOp(Tile.Operation, name="edge_rows"):
 
 
 class EdgeLoadOp(TmaLoadOp, name="edge_load"):
-    """As `tile.tma_load`, of the first `count` rows of a tile; the others stay as they are.
+    """Like `tile.tma_load`, but loads only the first `count` rows of a tile; the others keep their
+    contents.
 
-    All rows come by boxes of `map`, fewer by one of `end` in each chunk, which has as many.
+    A whole tile is loaded by boxes of `map`, and a shorter one by a box of `end` for each chunk,
+    which has exactly that many rows.
     """
 
     count: ext.Operand[ir.IndexType]
@@ -52,10 +54,11 @@ class EdgeLoadOp(TmaLoadOp, name="edge_load"):
 
 
 class EdgeMulticastOp(TmaMulticastOp, name="edge_multicast"):
-    """As `tile.tma_multicast`, of the first `count` rows of a tile; the others stay as they are.
+    """Like `tile.tma_multicast`, but loads only the first `count` rows of a tile; the others keep
+    their contents.
 
-    Of a part of which it has fewer rows boxes of `end` bring them, and one box at least, so that no
-    CTA gets ahead of the others.
+    A part with fewer rows in bounds is loaded by boxes of `end`, at least one, so that no CTA gets
+    ahead of the others.
     """
 
     count: ext.Operand[ir.IndexType]

@@ -170,8 +170,8 @@ class GroupOp(Tile.Operation, name="group"):
 
 
 class GroupAtOp(GroupOp, name="group_at"):
-    """As `tile.group`, found by the lanes of a warp together, of which each knows where its groups
-    begin, as `tile.group_starts` gives it. All 32 run it."""
+    """Like `tile.group`, but the lanes of a warp find the group together. Each lane knows where its
+    own groups begin (`tile.group_starts`). All 32 lanes run it."""
 
     at_row: ext.Operand[I32]
     at_place: ext.Operand[I32]

@@ -20,8 +20,8 @@ LEAST_ROWS = 64
 
 
 class LevelMmaOp(MmaOp, name="level_mma"):
-    """As `tile.mma`, of `count` columns, rounded up to a multiple of `unit`, or of more; what the
-    others have is not told."""
+    """Like `tile.mma`, but computes at least `count` columns, rounded up to a multiple of `unit`.
+    The contents of further columns are unspecified."""
 
     count: ext.Operand[ir.IndexType]
     unit: ir.IntegerAttr
@@ -36,8 +36,8 @@ class LevelMmaOp(MmaOp, name="level_mma"):
 
 
 class NarrowMmaOp(MmaOp, name="narrow_mma"):
-    """As `tile.mma`, of the first `columns` of the sums: what the lowering makes of
-    `tile.level_mma` for each width."""
+    """Like `tile.mma`, but computes the first `columns` of the accumulator. The lowering makes
+    one for each width of a `tile.level_mma`."""
 
     columns: ir.IntegerAttr
 
@@ -52,7 +52,8 @@ class TakeColumnsOp(Tile.Operation, name="take_columns"):
 
 
 class LevelLoadOp(TmaLoadOp, name="level_load"):
-    """As `tile.tma_load`, of the first `count` rows of a tile, by as many boxes as those lie in."""
+    """Like `tile.tma_load`, but loads only the boxes that contain the first `count` rows of a
+    tile."""
 
     count: ext.Operand[ir.IndexType]
 
@@ -66,7 +67,7 @@ class LevelLoadOp(TmaLoadOp, name="level_load"):
 
     @property
     def counts_rows(self) -> bool:
-        """Those of as many boxes as rows of the group lie in."""
+        """The rows of the boxes that contain rows of the group."""
         return True
 
 
@@ -90,7 +91,7 @@ class LevelBoxesOp(LoadBoxesOp, name="level_boxes"):
 
 
 class LevelRowsOp(BoxRowsOp, name="level_rows"):
-    """As `tile.box_rows`, by whole boxes of `unit` rows."""
+    """Like `tile.box_rows`, rounded up to whole boxes of `unit` rows."""
 
     unit: ir.IntegerAttr
 

@@ -19,7 +19,7 @@ from .program import MmaOp, PairMmaOp
 
 
 class ShortMmaOp(MmaOp, name="short_mma"):
-    """As `tile.mma`; where `last` holds, of the first `depth` elements along K alone."""
+    """Like `tile.mma`; if `last` is true, it multiplies only the first `depth` elements along K."""
 
     last: ext.Operand[I1]
     depth: ir.IntegerAttr
@@ -29,7 +29,7 @@ class ShortMmaOp(MmaOp, name="short_mma"):
 
 
 class ShortDualMmaOp(DualMmaOp, name="short_dual_mma"):
-    """As `tile.dual_mma`, with `last` and `depth` as in `tile.short_mma`."""
+    """Like `tile.dual_mma`, with `last` and `depth` as in `tile.short_mma`."""
 
     last: ext.Operand[I1]
     depth: ir.IntegerAttr
@@ -39,7 +39,7 @@ class ShortDualMmaOp(DualMmaOp, name="short_dual_mma"):
 
 
 class ShortPairMmaOp(PairMmaOp, name="short_pair_mma"):
-    """As `tile.pair_mma`, with `last` and `depth` as in `tile.short_mma`."""
+    """Like `tile.pair_mma`, with `last` and `depth` as in `tile.short_mma`."""
 
     last: ext.Operand[I1]
     depth: ir.IntegerAttr
@@ -49,7 +49,7 @@ class ShortPairMmaOp(PairMmaOp, name="short_pair_mma"):
 
 
 class ShortDualPairMmaOp(DualPairMmaOp, name="short_dual_pair_mma"):
-    """As `tile.dual_pair_mma`, with `last` and `depth` as in `tile.short_mma`."""
+    """Like `tile.dual_pair_mma`, with `last` and `depth` as in `tile.short_mma`."""
 
     last: ext.Operand[I1]
     depth: ir.IntegerAttr

@@ -115,7 +115,7 @@ class WriteWordsOp(Tile.Operation, name="write_words"):
 
 
 def words_of(size: int) -> ir.VectorType:
-    """So many bytes as words of 32 bits, or as one word of fewer."""
+    """The type of `size` bytes: words of 32 bits, or one narrower word."""
     word = min(size, WORD_BYTES)
     return ir.VectorType.get([size // word], ir.IntegerType.get_signless(8 * word))
 

@@ -248,7 +248,7 @@ class Check:
             self._warpgroups(agent, first, warps)
 
     def _stores_once(self, agent: Any) -> None:
-        """Of what an agent stores, each output must be stored once, or all of them."""
+        """An agent that stores must store each output once, or all of them together."""
         if self.sums and self.held and not self.stored:  # nobody else reads its registers
             raise refused(agent, "sums: an agent must store the sums that it holds, got no store")
         outputs = outputs_of(self.kernel)

@@ -135,7 +135,8 @@ def _check_products(kernel: KernelOp, ops: list[Any], target: Target) -> None:
 
 
 def _check_ready(kernel: KernelOp, products: ProductColumnsOp) -> None:
-    """Of a pair whose threads add products the second CTA tells the first, by a barrier each."""
+    """A pair whose threads add products needs a barrier per slot by which the second CTA signals
+    the first."""
     wanted = [(PRODUCT_SLOTS, 1)] if cluster_of(kernel).pair else []
     got = [(op.slots.value, op.arrivals.value) for op in ready_of(kernel)]
     if got != wanted:

@@ -86,7 +86,8 @@ def _load_in_steps(op: LoadAheadOp) -> bool:
 
 
 def _middle(loop: scf.ForOp, steps: int, stages: int, pieces: int) -> tuple[scf.ForOp, int]:
-    """As many steps of a loop as there are pieces, once the ring has been full; and the first."""
+    """A loop over as many steps as there are pieces, once the ring has been full; and its first
+    step."""
     start = max(stages, (steps - pieces) // 2)
     middle = _cut(loop, start)
     if start + pieces < steps:

@@ -52,7 +52,7 @@ class Edges(NamedTuple):
 
     @staticmethod
     def of(kernel: KernelOp, store: StagedStoreOp) -> Edges:
-        """Those of a store to a view."""
+        """The edges of a store to a view."""
         columns = None if lies_inside(kernel, store, "j") else store.to.type.shape[1]
         return Edges(rows_of_store(kernel, store), columns)
 

@@ -188,7 +188,7 @@ class Scales:
 
     @property
     def blocks(self) -> int:
-        """Those of a row of C."""
+        """The number of blocks in a row of C."""
         return self.part.columns // self.part.store.block.value
 
     @property
@@ -196,7 +196,7 @@ class Scales:
         return tile_of_c(self.part.store)[1] // self.part.store.block.value
 
     def write(self, codes: list[ir.Value]) -> None:
-        """Those of a row, which begin with the part's first column: as many at once as fit."""
+        """Write the scales of a row from the part's first column on, as many at once as fit."""
         covered = -(-self.rows // self.height) * self.height
         padded = -(-self.rows // SCALE_ATOM_ROWS) * SCALE_ATOM_ROWS
         if self.rows % self.height:

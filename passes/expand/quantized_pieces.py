@@ -68,7 +68,7 @@ def _write_units(piece: Any, made: Quantized, row: ir.Value, column: ir.Value) -
 
 
 def _write_scales(found: list[Quantized], together: bool) -> None:
-    """Of chunks that lie side by side all at once."""
+    """Write the scales of adjacent chunks, all at once."""
     rows = map_definition(found[0].part.to).view.type.shape[-2]
     if together:
         codes = [code for made in found for code in made.scales]

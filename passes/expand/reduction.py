@@ -88,7 +88,7 @@ class Partials:
 
     @staticmethod
     def of(kernel: KernelOp, store: Any, memory: ir.Value) -> Partials:
-        """Those of a store, which gets C as it lies."""
+        """The partial sums of a store, which gets C as it is stored."""
         transposed = transposed_of(store.view) is not None
         rows, columns = summed_extents(store)
         extents = rows, columns // products_of(store)

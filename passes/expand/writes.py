@@ -178,7 +178,7 @@ def _write_rows(piece: Piece) -> None:
 
 
 def _read_columns(piece: Piece, where: dict[str, Any], chunk: int) -> ir.Value:
-    """Those from a column of the piece on, of each product."""
+    """Read the accumulators of each product from a column of the piece on."""
     starts = starts_of(piece.store, piece.start + chunk)
     return joined([ReadRowOp(start=start, **where).values for start in starts])
 

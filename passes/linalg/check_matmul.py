@@ -126,7 +126,8 @@ def _check_quantized(matmul: MatmulOp) -> None:
 
 
 def _check_epilogue(matmul: MatmulOp) -> None:
-    """Its ops have the attributes that an epilogue's may have; `_check_kept` has the rest."""
+    """Check that the ops of the epilogue have only attributes that they may have; `_check_kept`
+    checks the rest."""
     for op in matmul.epilogue.blocks[0].operations:
         if op.operation.name in OF_EPILOGUE:
             check_attributes(op, OF_EPILOGUE[op.operation.name])

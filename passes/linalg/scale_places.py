@@ -49,7 +49,7 @@ class Factor:
 
     @property
     def at(self) -> str:
-        """Its index as MLIR prints it."""
+        """The index of the factor as MLIR prints it."""
         return f"({', '.join(map(str, self.index))})"
 
 

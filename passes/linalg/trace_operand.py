@@ -52,7 +52,7 @@ class Operand:
 
     @property
     def element(self) -> str:
-        """Its element type, as the tile dialect has it: MLIR's integers have no sign."""
+        """The element type in the tile dialect, whose integers have a sign, unlike MLIR's."""
         element = str(self.type.element_type)
         return f"u{element}" if self.unsigned and element[0] == "i" else element
 
@@ -222,7 +222,7 @@ def _behind_op(op: Any, user: Operand) -> tuple[tuple[str, ...], tuple[str, ...]
 def _behind_broadcast(
     op: Any, axes: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Of one matrix that all of a stack share."""
+    """The axes in front of a broadcast of one matrix that a whole stack shares."""
     added = set(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
     if {axes[dim] for dim in added} != {"b"}:
         return None
@@ -232,7 +232,8 @@ def _behind_broadcast(
 def _behind_maps(
     op: Any, axes: tuple[str, ...], casts: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Of a linalg.generic that reads each element once, or one matrix for all of a stack."""
+    """The axes in front of a linalg.generic that reads each element once, or one matrix for a whole
+    stack."""
     source, target = (map_dims(map_, op) for map_ in _maps(op))
     axis_of = dict(zip(target, axes, strict=True))
     read = tuple(axis_of.get(dim, "") for dim in source)

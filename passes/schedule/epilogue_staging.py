@@ -227,7 +227,8 @@ class EpilogueStaging:
         return True
 
     def _buffers(self, store: StoreOp, piece: TileLayout, by_threads: bool) -> int:
-        """As many as asked for; for threads else the most that divide the pieces and fit."""
+        """The number of buffers: as requested, or for stores by threads the most that divide the
+        pieces and fit."""
         if self.buffers is not None or not by_threads:
             return self.buffers or TMA_BUFFERS
         pieces = tile_of_c(store)[1] // piece.k
@@ -257,7 +258,8 @@ class EpilogueStaging:
         return "matrices" if fits else "rows"
 
     def _columns(self, kernel: KernelOp, item_bytes: int) -> int:
-        """Those asked for; of outputs with wider elements than those of c what fits a span."""
+        """The columns of a piece: as requested, or for wider elements than those of C what fits a
+        swizzle span."""
         c_bytes = element_bytes(ir.MemRefType(outputs_of(kernel)[0].type).element_type)
         assert self.columns is not None
         return store_legality.columns_beside(self.columns, c_bytes, item_bytes)

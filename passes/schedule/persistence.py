@@ -255,7 +255,7 @@ def _derived(kernel: KernelOp, place: CtaTileOp) -> list[Any]:
 
 
 def _needed(derived: list[Any], body: ir.Block) -> list[Any]:
-    """Those of them that ops in a block use, at any depth."""
+    """The derived values that ops in a block use, at any depth."""
     read, needed = _read_in(body), []
     for op in reversed(derived):
         if read.intersection(op.operation.results):

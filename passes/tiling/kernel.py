@@ -182,7 +182,8 @@ def _check_depth(matmul: MatmulOp) -> None:
 def _check_stack(
     matmul: MatmulOp, shapes: dict[str, Any], dynamic: dict[str, list[int]], tiling: TileChoice
 ) -> None:
-    """Of a stack the number of matrices is dynamic, of any number of rows or of known ones."""
+    """Check that the only dynamic sizes of a stack are its number of matrices, or that and their
+    rows."""
     stacked = {name: [0] if type_.rank == 3 else [] for name, type_ in shapes.items()}
     rows_of_a = matmul.a.type.rank - (1 if matmul.a_major.value == "mn" else 2)
     with_rows = {**stacked, "C": [0, 1], "A": [*stacked["A"], rows_of_a]}

@@ -132,7 +132,7 @@ def epilogues(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def reductions(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Of outputs that are reduced over neighbours in a row: how, by name."""
+    """How outputs are reduced over adjacent elements of a row, by name."""
     stated = manifest.get("outputs", ())
     return {each["tensor"]: each["reduce"] for each in stated if "reduce" in each}
 
@@ -154,7 +154,8 @@ def schema_of(manifest: Mapping[str, Any]) -> int:
 
 
 def _all_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
-    """Those of the manifest; of a dynamic size those for the least, the most and one between."""
+    """The contradictions in a manifest; of a dynamic size, for its minimum, its maximum and one
+    value between."""
     roles = [tensor["role"] for tensor in manifest["tensors"]]
     if roles.count("input") < 2 or "output" not in roles:  # what all other rules are about
         yield f"{where}.tensors: must be two inputs or more and an output, got {roles}"

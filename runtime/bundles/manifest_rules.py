@@ -190,7 +190,7 @@ def pointer_contradictions(declared: Mapping[str, Any], where: str) -> Iterator[
 
 
 def operation_contradictions(operation: Mapping[str, Any], where: str) -> Iterator[str]:
-    """As many operands as the operation takes, and the attributes without which it says nothing."""
+    """Contradictions in an operation: its number of operands, and attributes that it must have."""
     name, attributes = operation["name"], operation["attributes"]
     wanted, got = OPERANDS.get(name), len(operation["operands"])
     if wanted is not None and got != wanted:

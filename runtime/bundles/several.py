@@ -123,7 +123,7 @@ def _band(fewest: int, ranges: Ranges, multiple: int) -> Band:
 
 
 def multiple_of_band(band: Band) -> int:
-    """Of which number the rows of a band are multiples."""
+    """The number of which the rows of a band are a multiple."""
     return band[2] if len(band) > 2 else 1
 
 
@@ -244,7 +244,7 @@ def check_together(
 
 
 def _multiples(bands: Bands) -> dict[int, set[int]]:
-    """Of which numbers the rows are multiples that each kernel serves."""
+    """For each kernel, the numbers of which its rows are multiples."""
     found: dict[int, set[int]] = {}
     for band in bands:
         for _, number in band[1]:

@@ -129,7 +129,7 @@ def least_rows(manifest: Mapping[str, Any]) -> int:
 
 
 def multiple_of(manifest: Mapping[str, Any]) -> int:
-    """Of which number the rows of a launch are multiples."""
+    """The number of which the rows of a launch are a multiple."""
     return size_parameter(manifest).get("multiple", 1)
 
 

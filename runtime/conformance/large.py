@@ -39,7 +39,8 @@ def run_large(subject: Subject, case: Case) -> Outcome:
 
 
 def _needed_bytes(case: Case, subject: Subject) -> int:
-    """Of operands, of B once more where it is turned, and of a result of four bytes."""
+    """The bytes of the operands, of a transposed copy of B if there is one, and of a 4-byte
+    result."""
     a, b = (ITEM_BYTES[dtype] for dtype in subject.dtypes)
     return int(1.2 * (case.m * case.k * a + 2 * case.n * case.k * b + 4 * case.m * case.n))
 

@@ -19,7 +19,8 @@ Size = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Limits:
-    """Of a float type: the greatest number, the smallest normal one, the smallest above 0."""
+    """The limits of a float type: the largest number, the smallest normal one, the smallest above
+    0."""
 
     greatest: float
     normal: float
@@ -116,7 +117,7 @@ def _smallest(_: np.random.Generator, size: Size, limits: Limits) -> Pair:
 
 
 def _denormal(_: np.random.Generator, size: Size, limits: Limits) -> Pair:
-    """Of A's numbers, which must not be taken for 0; the products are normal numbers."""
+    """Denormal numbers in A, which must not be taken for 0; the products are normal numbers."""
     return _single(3 * limits.denormal, min(limits.lift, limits.greatest), size)
 
 

@@ -22,7 +22,7 @@ MANY = 8
 
 @dataclass(frozen=True)
 class Captures:
-    """Those of the streams of one GPU."""
+    """The graph captures on the streams of one GPU."""
 
     driver: Driver
     context: Any
@@ -57,7 +57,7 @@ class Captures:
         return found[0][: found[-1]] if found and found[-1] < MANY else ()
 
     def _function(self, node: Any) -> Any:
-        """That of a kernel's node; None of a copy, an event or another graph."""
+        """The function of a kernel node; None for a copy, an event or another graph."""
         kind = self._asked("cuGraphNodeGetType", node)
         if not kind or int(kind[0]) != KERNEL_NODE:
             return None

@@ -24,7 +24,7 @@ CHUNK_BYTES, ALIGNMENT_BYTES = 2**20, 256
 
 @dataclass
 class Workspaces:
-    """Those of one GPU."""
+    """The workspaces of one GPU."""
 
     captures: Captures
     index: int

@@ -50,7 +50,7 @@ class DynamicKernel(Kernel):
         return self.at(*sizes)(*inputs, out=out, stream=stream)
 
     def relaunched(self, inputs: tuple[Any, ...], out: Any, stream: int | None = None) -> bool:
-        """As `Kernel` has it, of the kernel for these sizes."""
+        """Like `Kernel.relaunched`, by the kernel for these sizes."""
         found = self._kernels.get(self._sizes_of(inputs)) if len(inputs) == self._count else None
         return found is not None and found.relaunched(inputs, out, stream)
 
@@ -79,7 +79,7 @@ class DynamicKernel(Kernel):
         return [tensor_for(each, self._named(inputs)) for each in self.outputs]
 
     def check_traced(self, inputs: Any) -> None:
-        """As `Kernel` has it, for the sizes that the inputs have."""
+        """Like `Kernel.check_traced`, for the sizes that the inputs have."""
         self.arguments.check_sized(inputs, self._named(inputs))
 
     def _named(self, inputs: Any) -> dict[str, Any]:

@@ -127,11 +127,11 @@ class Workspace:
 
     @staticmethod
     def of(size: int, is_zero: bool) -> Workspace:
-        """So many bytes; those that may be anything are what no sum should read."""
+        """A workspace of `size` bytes: zeros, or poison that no sum should read."""
         return Workspace(np.full(size // 4, 0 if is_zero else NAN_WORD, np.uint32), is_zero)
 
     def anew(self) -> Workspace:
-        """As it was before any run."""
+        """The workspace as it was before any run."""
         return Workspace.of(4 * self.words.size, self.is_zero)
 
     def check(self, where: str) -> None:

@@ -107,7 +107,7 @@ def _of_rows(amax: np.ndarray, rows: int) -> np.ndarray:
 
 
 def _for_rows(factors: np.ndarray, each: int, rows: int) -> np.ndarray:
-    """Those of each row, where so many share one."""
+    """The factors of each row, if `each` rows share one."""
     return factors if each == 1 else np.repeat(factors, each, axis=-2)[..., :rows, :]
 
 

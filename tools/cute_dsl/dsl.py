@@ -101,7 +101,8 @@ def _answer_for_hardware(sms: int) -> None:
 
 
 def _answer_for_runtime() -> None:
-    """Of the runtime API the JIT's executor asks only for the number of devices, and to unload."""
+    """Answer what the JIT's executor asks of the runtime API: the number of devices, and to
+    unload."""
     executor: Any = importlib.import_module("cutlass.cutlass_dsl.cuda_jit_executor")
     runtime = executor.cuda_runtime
 

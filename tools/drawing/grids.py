@@ -30,7 +30,8 @@ class Grid:
     column_names: Sequence[str]
 
     def lines(self, width: int) -> Iterator[str]:
-        """Its lines, with as many columns as fit `width`; the last says how many do not."""
+        """The lines of the grid, with as many columns as fit `width`; the last says how many do
+        not."""
         texts = [cell.text + "*" * cell.marked for row in self.rows for cell in row]
         wide = max(map(len, [*texts, *self.column_names])) + 1
         first = max(map(len, self.row_names)) + 1

@@ -59,7 +59,7 @@ def explain_kind(spec: MatmulSpec, target: Target, as_json: bool) -> bool:
 
 
 def _kinds(spec: MatmulSpec, target: Target) -> tuple[tuple[bool, Find], ...]:
-    """Those that there are, the first of which to apply decides."""
+    """All kinds of kernels; the first that applies decides."""
     from ...compiler.schedule.kinds.lane_schedule import is_by_lanes
     from ...compiler.schedule.kinds.thread_schedule import is_by_threads
     from ...compiler.schedule.kinds.warp_schedule import is_by_warps
@@ -102,7 +102,7 @@ def _print(kind: Kind, spec: MatmulSpec, target: Target) -> None:
 
 
 def _measured(spec: MatmulSpec, target: Target) -> Kind:
-    """Of several kinds a table has the fastest that was measured."""
+    """The fastest measured schedule of the table, of whatever kind."""
     from ...compiler.schedule.tuned_pipelines import tuned_pipeline
 
     found = tuned_pipeline(spec, target)

@@ -34,7 +34,7 @@ class Bound:
 
 
 def bound_of(target: str, ctas: int, profile: Profile) -> Bound:
-    """Of a launch of so many CTAs on the GPU that the target is or stands for."""
+    """The bound of a launch of `ctas` CTAs on the GPU of the target."""
     seconds = dict(_seconds(ceilings_of(target), ctas, profile))
     slowest = max(seconds, key=seconds.__getitem__)
     return Bound(1e6 * seconds[slowest], slowest)

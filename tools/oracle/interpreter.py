@@ -70,7 +70,8 @@ class Source:
 
     @one_thread_at_a_time
     def unread(self) -> dict[int, np.ndarray]:
-        """Of arguments that linalg.generic alone reads, where there are elements that none does."""
+        """For arguments that only linalg.generic reads, a mask of the elements that nothing
+        reads."""
         block, found = self.function.regions[0].blocks[0], {}
         with self.context, _named(self.name):
             for number, argument in enumerate(block.arguments):
@@ -249,7 +250,7 @@ def _only_function(module: Any, name: str) -> Any:
 
 
 def _stated_strides(function: Any, which: str, count: int) -> list[list[int] | None]:
-    """Of each argument or result the steps that its buffer is said to have, None without a word."""
+    """The strides that the source states for each argument or result; None if it states none."""
     if which not in function.attributes:
         return [None] * count
     stated = []

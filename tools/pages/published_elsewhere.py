@@ -133,7 +133,8 @@ _PAIR, _STAGED = "clustering{shape=2x1 pair=true}", "epilogue-staging{columns=32
 
 
 def _gluon(size: int, dtype: str, one: float, two: float, cublas: float) -> Iterator[Elsewhere]:
-    """Of one CTA a tile of C is staged as a whole, of two in pieces of 64 columns."""
+    """Gluon's kernels: a single CTA stages a tile of C as a whole, a pair in pieces of 64
+    columns."""
     from ...compiler.schedule.estimates.scaled_estimate import ScaledSchedule
 
     shape, k = _cube(size), 128 if dtype == "mxfp8" else 256

@@ -33,7 +33,7 @@ class Options:
     save: Path | None = None
 
     def capability(self) -> tuple[int, int]:
-        """Of the target; OptionError if it is none."""
+        """The compute capability of the target; OptionError if it is none."""
         match = TARGET.match(self.target)
         if match is None:
             raise OptionError(f"--target must be as sm_100a or sm_90a, got {self.target}")

@@ -20,7 +20,7 @@ class Block:
     size: int
 
     def bytes(self) -> np.ndarray:
-        """As they lie in memory, not copied."""
+        """The bytes as they are in memory, not copied."""
         return np.ctypeslib.as_array((ctypes.c_uint8 * self.size).from_address(self.address))
 
 

@@ -29,7 +29,8 @@ SHARED_NAMES = ("shared", "distributed shared")
 
 @dataclass(frozen=True)
 class Counts:
-    """Of a launch. operations: by (unit, type of operands). asked, moved: bytes by level.
+    """The counts of a launch. operations: by (unit, type of operands). asked, moved: bytes by
+    level.
 
     HBM moves every sector that is touched once, if L2 holds it from then on; L2 moves the sectors
     of each request, shared memory 128 bytes a pass, tensor memory what threads load and store.
@@ -82,7 +83,7 @@ class Roofline:
 
     @property
     def operations(self) -> int:
-        """Those of `unit`."""
+        """The operations of `unit`."""
         return self.counts.operations[self.unit]
 
     @property

@@ -155,7 +155,7 @@ def _times(options: argparse.Namespace, names: list[str]) -> dict[str, float]:
 
 
 def published_times(names: list[str], shape: tuple[int, ...], target: str) -> dict[str, float]:
-    """Of the presets that their sources measured on a chip; CompileError for another shape."""
+    """The published times of presets on a chip; CompileError for another shape."""
     from ...dialects.errors import CompileError
     from ..ladder.published import PUBLISHED
 

@@ -40,7 +40,7 @@ def without_marks(manifest: Manifest) -> Manifest:
 
 
 def marks_of(manifest: Manifest) -> dict[str, Any]:
-    """That tensor, zeros as a launch should hold; none where there is none."""
+    """The tensor `marks`, zero as a launch expects it; empty if there is none."""
     import torch
 
     marks = [each for each in manifest["tensors"] if each["name"] == MARKS]

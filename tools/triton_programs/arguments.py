@@ -52,7 +52,7 @@ def as_bytes(kind: str, value: Any) -> bytes:
 
 
 def address_of(value: Any) -> int:
-    """Of a tensor, or of what is none."""
+    """The address of a tensor, 0 for None, and an integer as it is."""
     if value is None:
         return 0
     return value.data_ptr() if hasattr(value, "data_ptr") else int(value)

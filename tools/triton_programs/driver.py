@@ -41,7 +41,7 @@ class Utils:
         """Nothing is held."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
-        """As of a data center's GPU."""
+        """The properties of a data-center GPU."""
         return {
             "max_shared_mem": SHARED_BYTES, "max_num_regs": 65536, "warpSize": WARP,
             "multiprocessor_count": self._multiprocessors, "sm_clock_rate": 10**6,
@@ -124,7 +124,7 @@ def measured(call: Any, *_: Any, quantiles: Any = None, **__: Any) -> Any:
 
 
 def _take_first(tuner: Any) -> None:
-    """Of configurations among which times would choose, the first that a kernel allows."""
+    """Take the first configuration that a kernel allows, instead of the fastest."""
     allowed = tuner.prune_configs
     tuner.prune_configs = lambda self, arguments: allowed(self, arguments)[:1]
 

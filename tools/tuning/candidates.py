@@ -289,6 +289,6 @@ def _kind(schedule: Schedule) -> tuple[Any, ...]:
 
 
 def _drawn(spec: MatmulSpec, others: list[Any], count: int) -> list[Any]:
-    """So many of those that are estimated next, the same for the same shape."""
+    """Draw `count` of the candidates estimated next, always the same for one shape."""
     near = others[: NEXT * count]
     return random.Random(_shape(spec)).sample(near, min(count, len(near)))

@@ -72,7 +72,7 @@ def _(a: torch.Tensor, b: torch.Tensor, out_dtype: str, *_how: str) -> torch.Ten
 
 
 def _gradients(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
-    """Of c = a·bᵀ: gradient·b for a and gradientᵀ·a for b, by kernels of their own."""
+    """The gradients of c = a·bᵀ: gradient·b for a and gradientᵀ·a for b, each by its own kernel."""
     a, b = ctx.saved_tensors
     _check_derivatives(a)
     gradient = gradients[0].to(a.dtype)

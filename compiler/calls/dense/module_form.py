@@ -130,7 +130,7 @@ def _keep_values(
 
 
 def _keep_value(watch: Watch, value: Any, names: frozenset[str], depth: int) -> None:
-    """As `_now` looks into it."""
+    """Watch a value as deeply as `_now` looks into it."""
     if hasattr(value, "_version"):
         watch.watch_tensor(value)
     elif depth and isinstance(value, (list, tuple)):
@@ -148,7 +148,7 @@ def _keep_value(watch: Watch, value: Any, names: frozenset[str], depth: int) -> 
 
 
 def _names_read_by(module: torch.nn.Module) -> frozenset[str]:
-    """Of its parts too, which may call methods of each other."""
+    """The names that a module and its submodules read, which may call methods of each other."""
     import torch
 
     kinds = {(type(each), vars(each).get("forward")) for each in module.modules()}

@@ -70,14 +70,14 @@ class Watch:
         self._kinds.append((one, one.__class__))
 
     def watch_keys(self, held: dict[Any, Any]) -> None:
-        """That a dictionary has those keys, whatever it has for them."""
+        """Watch that a dictionary keeps its keys, whatever their values."""
         if held:
             self._keys.append((held, [*held]))
         else:
             self._empty.append(held)
 
     def watch(self, held: dict[Any, Any], keys: Iterable[Any]) -> None:
-        """That a dictionary has the same objects for some of its keys, or none."""
+        """Watch that a dictionary keeps the same objects, or none, for some of its keys."""
         self._cells += [(held, key, held.get(key, ABSENT)) for key in keys]
 
     def watch_list(self, one: list[Any]) -> None:
@@ -90,5 +90,5 @@ class Watch:
         self._of_classes += [(kind, name, getattr(kind, name, ABSENT)) for name in names]
 
     def watch_result(self, of: Callable[[], Any]) -> None:
-        """That a function of no arguments gives the same object."""
+        """Watch that a function without arguments returns the same object."""
         self._results.append((of, of()))

@@ -52,11 +52,11 @@ class RowKernels:
         self._making = shared_lock()
 
     def __call__(self, *inputs: Any, out: Any = None) -> Any:
-        """As `Kernel` has it; raises CompileError too."""
+        """Like `Kernel.__call__`; also raises CompileError."""
         return self._for(inputs)(*inputs, out=out)
 
     def relaunched(self, inputs: tuple[Any, ...], out: Any) -> bool:
-        """As `Kernel` has it."""
+        """Like `Kernel.relaunched`."""
         return self._for(inputs).relaunched(inputs, out)
 
     def _for(self, inputs: tuple[Any, ...]) -> Kernel:
@@ -94,7 +94,7 @@ class _Table(NamedTuple):
 
     @staticmethod
     def of(bands: Bands) -> _Table:
-        """Of bands of rows that are multiples of one number."""
+        """The table of bands whose rows are multiples of one number."""
         tables = [each[1] for each in bands]
         starts = [[least for least, _ in ranges[1:]] for ranges in tables]
         numbers = [[number for _, number in ranges] for ranges in tables]

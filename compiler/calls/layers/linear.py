@@ -74,7 +74,7 @@ def autocast(*tensors: torch.Tensor | None) -> list[Any]:
 
 
 def _narrowed(tensor: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | None:
-    """As autocast does it: not float64, and no integers."""
+    """The tensor converted as autocast does: not from float64 or integers."""
     if tensor is None or not tensor.is_floating_point() or tensor.dtype is torch.float64:
         return tensor
     return tensor.to(dtype)

@@ -181,7 +181,7 @@ def check_tensors(function: str, **values: Any) -> None:
 
 
 def given(**values: Any) -> dict[str, Any]:
-    """Those of the arguments that are not None."""
+    """The arguments that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 

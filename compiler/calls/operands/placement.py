@@ -237,7 +237,7 @@ def _placed(array: Any) -> Placement | None:
 
 
 def _strides(array: Any) -> Sequence[int] | None:
-    """Of torch and numpy, in elements; None for arrays of others."""
+    """The strides of a torch or numpy array in elements; None for other arrays."""
     if is_torch(array):
         return array.stride()
     if type(array).__module__ == "numpy":

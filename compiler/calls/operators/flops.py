@@ -29,17 +29,17 @@ def count_flops(operator: Any, formula: Callable[..., Any]) -> None:
 
 
 def of_rows(a: torch.Tensor, *_: Any, out_val: torch.Tensor, **_others: Any) -> Any:
-    """Of c = a·bᵀ: two for each element of c and each of a row of a."""
+    """The operations of c = a·bᵀ: two for each element of c and each of a row of a."""
     return 2 * out_val.numel() * a.shape[-1]
 
 
 def of_all_rows(a: torch.Tensor, *_: Any, out_val: torch.Tensor, **_others: Any) -> Any:
-    """Of c = aᵀ·b over all rows: two for each element of c and each row of a."""
+    """The operations of c = aᵀ·b over all rows: two for each element of c and each row of a."""
     return 2 * out_val.shape[-1] * a.numel()
 
 
 def of_groups(
     a: torch.Tensor, b: torch.Tensor, *_: Any, out_val: torch.Tensor, **_others: Any
 ) -> Any:
-    """Of a product of groups, which are of rows, or parts of K where b is a matrix."""
+    """The operations of a grouped product: groups of rows, or of K if b is a matrix."""
     return 2 * a.numel() * b.shape[-1] if b.dim() == 2 else of_rows(a, out_val=out_val)

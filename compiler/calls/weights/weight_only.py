@@ -75,7 +75,7 @@ def weight_only_mm(
 
 
 def _check_rows(m: str | None, weights: Weights, operands: Sequence[Any]) -> None:
-    """Of any number of rows no operand of an epilogue has a part for each."""
+    """Check that no operand of the epilogue has one element per row, if the kernel takes any M."""
     if m not in (None, "dynamic"):
         raise OptionError(f'weight_only_mm: m must be None or "dynamic", got {m!r}')
     likes = [like_of(*each) for each in enumerate(operands)]

@@ -63,7 +63,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
 
 
 def _gradient(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
-    """Of a: the gradient times dequantized weights; of a bias its sum. Weights have none."""
+    """The gradient of a, by the dequantized weights, and of a bias. Weights have none."""
     if any(ctx.needs_input_grad[1:4]):
         _refuse_derivatives()
     b, *beside = ctx.saved_tensors

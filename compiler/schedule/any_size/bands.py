@@ -135,7 +135,8 @@ def _takes(
     stands for any number."""
 
     def problems(rows: int, most: int) -> list[Problem]:
-        """Of few matrices and of many: a rule that asks how many tiles there are holds for some."""
+        """Problems of few matrices and of many, since a rule about the number of tiles may hold for
+        some only."""
         specs = (_spec_of(spec, rows, matrices, most) for matrices in (1, STACKS[-1]))
         return [Problem.of(each, target) for each in specs]
 

@@ -108,7 +108,7 @@ def _schedule_of(
 
 
 def _loads(spec: MatmulSpec) -> int:
-    """Of a row."""
+    """The number of loads of a row."""
     return -(-spec.k * DTYPES[spec.a_dtype].bytes // UNIT_BYTES)
 
 

@@ -36,7 +36,7 @@ def source_of(op: Any, barrier: ir.Value) -> tuple[ir.Value, sm.ReadPositionOp]:
 
 
 def said_by(op: Any, mask: ir.Value) -> tuple[str, list[str]]:
-    """Whose a mask is, and along which axes."""
+    """Which CTA a mask starts from, and along which axes it reaches."""
     made = defining_op(mask)
     if not isinstance(made, sm.CtaMaskOp):
         raise refused(op, "source: a mask must be of sm.cta_mask, got another; name the CTAs")

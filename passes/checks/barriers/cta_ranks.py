@@ -22,7 +22,8 @@ def leader_of(rank: int) -> int:
 
 
 def ranks_in_line(cluster: Cluster, axis: str, rank: int) -> list[int]:
-    """Those that need the same tile: in line along an axis, of pairs every second one along M."""
+    """The ranks that need the same tile: those in line along an axis, and every second one along M
+    if there are pairs."""
     x, y = _place(cluster, rank)
     if axis == "n":
         return _ranks(cluster, rank, ((x, other) for other in range(cluster.n)))
@@ -31,7 +32,8 @@ def ranks_in_line(cluster: Cluster, axis: str, rank: int) -> list[int]:
 
 
 def ranks_in_mask(cluster: Cluster, whose: str, axes: Sequence[str], rank: int) -> list[int]:
-    """Those of `sm.cta_mask`: the CTA, its pair or its peers, and all in line along the axes."""
+    """The ranks in an `sm.cta_mask`: the CTA, its pair or its peers, and all in line along the
+    axes."""
     if whose == PEERS:
         return ranks_in_line(cluster, axes[0], rank)
     x, y = _place(cluster, rank)

@@ -48,7 +48,7 @@ def check_source(kernel: KernelOp) -> None:
 
 
 def _items(given: ir.Attribute, kind: type) -> list[Any]:
-    """Those of an array, none if any is of another kind."""
+    """The items of an array, or none if any is of another kind."""
     items = list(given) if isinstance(given, ir.ArrayAttr) else []
     return items if all(isinstance(item, kind) for item in items) else []
 

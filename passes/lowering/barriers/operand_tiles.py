@@ -52,7 +52,7 @@ def _by_descriptor(op: Any, tile: ir.Value) -> bool:
 
 
 def _bases(rings: Rings, ring: sm.RingOp) -> list[ir.Value]:
-    """Of each tile of the first slot, made when the first of the ring's tiles is met."""
+    """The base descriptor of each tile of the first slot, made at the first tile of the ring."""
     if ring.memory not in rings.bases:
         with ir.InsertionPoint.after(ring), ring.location:
             rings.bases[ring.memory] = [

@@ -72,7 +72,7 @@ def _copy_edge(scope: Scope, op: Any, at: ir.Value, mask: ir.Value | None) -> No
 
 
 def lower_level_boxes(scope: Scope, op: Any) -> None:
-    """As many copies as rows lie in."""
+    """Emit as many copies as there are boxes with rows of the group."""
     layout, unit = op.tile.type.layout, op.map.type.box[1]
     row, chunk = _first_row(op), _first_chunk(op)
     for first in range(0, layout.rows, unit):

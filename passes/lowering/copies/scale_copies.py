@@ -193,7 +193,7 @@ def _with_gap(words: ir.Value) -> ir.Value:
 
 
 def _read(view: ir.Value, offset: ir.Value, inside: ir.Value, size: int = UNIT_BYTES) -> ir.Value:
-    """So many bytes, or zeros: lanes outside read the first ones and drop them."""
+    """Load `size` bytes, or zeros: lanes outside load the first ones and drop them."""
     type_ = ir.VectorType.get([size // WORD_BYTES], build.i32())
     offset = arith.select(inside, offset, build.constant(0, build.i64()))
     byte = ir.IntegerType.get_signless(8)

@@ -43,7 +43,7 @@ Words = list[ir.Value]
 
 
 def lower_copy_together(scope: Scope, op: CopyTogetherOp) -> None:
-    """As many rows at a time as a thread has registers for."""
+    """Copy as many rows at a time as a thread has registers for."""
     copies = [ShiftedCopy.of(scope, copy) for copy in op.body.blocks[0].operations]
     rows = [(copy, number) for copy in copies for number in range(copy.rows)]
     most = FEW_ROWS_MAX if walk(scope.kernel, SetRegistersOp) else ROWS_MAX

@@ -57,7 +57,7 @@ def read_tensor_memory(scope: Scope, op: ReadFragmentOp) -> ir.Value:
 
 
 def read_registers(_: Scope, op: ReadFragmentOp) -> ir.Value:
-    """Of the registers of an MMA those of some columns: two for each four."""
+    """The registers of an accumulator that hold some columns: two per four columns."""
     held, half = lowered_parts(op.sums), op.sums.type.shape[1] // 2
     first = op.row.value // ATOM_M * half
     return joined(_part(op, held[first : first + half], _start(op) // 2, _count(op)))

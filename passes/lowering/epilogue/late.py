@@ -153,12 +153,12 @@ def in_turns(kernel: KernelOp) -> bool:
 
 
 def _elements(kernel: KernelOp) -> float:
-    """Of a tile, those that a thread of one warpgroup has."""
+    """The elements of a tile that a thread of one warpgroup has."""
     return math.prod(walk(kernel, AccumulatorOp)[0].acc.type.shape) / WARPGROUP_THREADS
 
 
 def _ops_of(region: ir.Block) -> tuple[int, int]:
-    """Of an element: about the ops, and those of them that are approximate functions."""
+    """About how many ops an element takes, and how many of them are approximate functions."""
     ops = functions = 0
     for op in region.operations:
         name = op.operation.name

@@ -180,7 +180,7 @@ def _unit_at(buffer: ir.Value[SmemType], row: ir.Value, unit: ir.Value) -> ir.Va
 
 
 def _unit_behind(index: int) -> tuple[int, int]:
-    """As `behind` with columns in units: a row of an 8x8 matrix of 16-bit elements is one."""
+    """Like `behind`, with columns in units: a row of an 8x8 matrix of 16-bit elements is one."""
     row, column = behind(index)
     return row, column // ROWS
 

@@ -152,7 +152,7 @@ def slope_of_gelu(op: Any) -> Slope | None:
 
 
 def _share_of_normal(value: ir.Value) -> Slope | None:
-    """That of c · (1 + erf(u))."""
+    """The slope of c · (1 + erf(u))."""
     sums, half = scaled(value)
     if name_of(sums) != "arith.addf" or not ABSORBED[0] <= abs(half) <= ABSORBED[1]:
         return None

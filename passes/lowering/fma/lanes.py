@@ -44,7 +44,7 @@ class Rows(NamedTuple):
     strides: tuple[int | ir.Value, int | ir.Value]
 
     def load(self, place: Place, count: int) -> list[list[ir.Value]]:
-        """Of each row what loads give of `count` neighbours from a place on."""
+        """For each row, load `count` adjacent elements from a place on."""
         return [
             [place.kept(self._load(row, place.k + at)) for at in range(0, count, self.width)]
             for row in self.rows

@@ -99,7 +99,8 @@ class Operand:
         return layout.element_bytes if layout.major == "k" else layout.span_bytes
 
     def _in_row(self, start: int, k: int) -> tuple[ir.Value, int]:
-        """Of a K-major tile: (bytes that the thread's place decides, what is known)."""
+        """The address in a K-major tile: (bytes that depend on the thread's place, constant
+        bytes)."""
         layout, span = self.layout, self.layout.span_bytes
         chunk, within = divmod(k * layout.element_bytes, span)
         unit, byte = divmod(within, UNIT_BYTES)
@@ -115,7 +116,7 @@ class Operand:
         return base, known + (start * span if aligned else 0)
 
     def _in_column(self, start: int, k: int) -> tuple[ir.Value, int]:
-        """Of a tile whose rows lie together, likewise."""
+        """The same for an MN-major tile."""
         layout, span = self.layout, self.layout.span_bytes
         size = layout.element_bytes
         if layout.swizzle == LINEAR:

@@ -102,7 +102,7 @@ def _workspaces(kernel: KernelOp) -> list[dict[str, Any]]:
 
 
 def _workspace_bytes(kernel: KernelOp) -> dict[str, Any]:
-    """Of all tiles; where a launch says how many there are, those of one tile."""
+    """The workspace bytes of all tiles, or of one tile if their number is known only at launch."""
     grid = integers_of(kernel.grid)
     tiles = 1 if has_dynamic_size(kernel) else grid[0] * grid[1]
     return {"workspace_bytes": tiles * sum(each["tile_bytes"] for each in _workspaces(kernel))}

@@ -112,7 +112,7 @@ def strides_of(view: ir.MemRefType) -> list[Any]:
 
 
 def per_row(times: int) -> dict[str, Any]:
-    """So many for each row that a launch says."""
+    """A size that is `times` the number of rows, which a launch gives."""
     return {"size": ROWS, "times": times}
 
 
@@ -132,5 +132,5 @@ def map_strides(strides: list[int]) -> list[Any]:
 
 
 def box_sizes(extents: list[int]) -> list[Any]:
-    """Those of a box; of rows that a launch says as many as there are, up to a number."""
+    """The extents of a box; rows that a launch gives count up to a maximum."""
     return [each if each > 0 else {"size": ROWS, "most": -each} for each in extents]

@@ -45,7 +45,7 @@ class HeldBack(NamedTuple):
 
     @staticmethod
     def of(scope: Scope, held: WarpSums, acc: Any) -> HeldBack | None:
-        """That of an accumulator; None where nothing is held back."""
+        """What is held back of an accumulator, or None."""
         tile = held.tile
         rows, columns = tile.m // ATOM_M, tile.n // ATOM_N
         slots = lowered_parts(acc)[rows * columns :]

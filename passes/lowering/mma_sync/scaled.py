@@ -80,7 +80,8 @@ def _multiply(op: ScaledMmaOp, sums: list[list[Any]], operands: Any, words: Any,
 
 
 def _scales(op: ScaledMmaOp, held: Any) -> tuple[Scales, Scales]:
-    """Of A by the warp's rows, of B by its columns; a tile of B may begin within an atom."""
+    """The scales of A by the warp's rows and of B by its columns; a tile of B may begin within an
+    atom."""
     team, tile = Team.of(op), held.tile
     warp, lane = team.thread // WARP_THREADS, team.lane
     row = held.first_row(warp) + lane // 4 + lane % 2 * (ATOM_M // 2)

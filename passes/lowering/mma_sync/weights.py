@@ -99,7 +99,7 @@ class Weights(NamedTuple):
 
 
 def _pairs(size: int) -> Pattern:
-    """Of a lane its column, and the byte of its pair along K (PTX ISA, B of mma.m16n8k16)."""
+    """The column of a lane, and the byte of its pair along K (PTX ISA, B of mma.m16n8k16)."""
 
     def place(lane: Any) -> tuple[Any, Any]:
         return lane // QUAD, lane % QUAD * size

@@ -81,7 +81,7 @@ def converge(_: sm.ConvergeOp) -> None:
 
 
 def await_turn(op: sm.AwaitTurnOp) -> None:
-    """Those who wait and those who give are a warpgroup each."""
+    """Wait for the turn; one warpgroup waits and the other gives."""
     number = build.as_value(op.turn + op.id.value)
     nvvm.barrier(number, build.constant(2 * WARPGROUP_THREADS))
 

@@ -39,7 +39,7 @@ def _members(struct: ir.Value, count: int) -> list[ir.Value]:
 
 
 def widen(op: sm.WidenOp) -> ir.Value:
-    """Of two bytes, the lower one becomes the lower half."""
+    """Widen two bytes; the lower one becomes the lower half."""
     name = f"llvm.nvvm.{op.dtype.value}x2.to.f16x2.rn"
     return llvm.call_intrinsic(op.values.type, name, [op.codes])
 

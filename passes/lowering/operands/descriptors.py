@@ -56,7 +56,8 @@ def scaled_instruction_descriptor(
     majors: tuple[str, str],
     ids: tuple[int, int],
 ) -> int:
-    """That of an MMA with block scales; `ids` are the first bytes of A's and B's in their words."""
+    """The instruction descriptor of an MMA with block scales; `ids` are the first bytes of the
+    scales of A and B in their words."""
     a, b = (mma.operand_code(dtype) for dtype in dtypes)
     return (
         ids[1] << 4

@@ -61,7 +61,7 @@ class Operand(NamedTuple):
         return [self._by_elements(fragment, atom, k) for atom in range(self.fragments)]
 
     def _by_matrices(self, fragment: Fragment, k: int) -> list[ir.Value]:
-        """As many matrices a load as there are, up to four."""
+        """Load by ldmatrix, up to four matrices at once."""
         found: list[ir.Value] = []
         while len(found) < self.fragments:
             left = self.fragments - len(found)
@@ -150,7 +150,7 @@ def origins_of(fragment: Fragment) -> list[Place]:
 
 @functools.cache
 def matrix_rows(origins: tuple[Place, ...], transposed: bool) -> Pattern:
-    """Of a lane the (row, k) at which the row of a matrix that it names begins."""
+    """The (row, k) at which the row of a matrix begins whose address the lane supplies."""
 
     def place(lane: Any) -> tuple[Any, Any]:
         row, k = matrix_row(origins, lane // ROWS), matrix_column(origins, lane // ROWS)
@@ -161,7 +161,7 @@ def matrix_rows(origins: tuple[Place, ...], transposed: bool) -> Pattern:
 
 @functools.cache
 def element_places(fragment: Fragment, value: int) -> Pattern:
-    """Of a lane the (row, k) of one of its values."""
+    """The (row, k) of one of a lane's values."""
     row, k = fragment.element(0, value)
     along = [fragment.element(thread, value) for thread in (1, 4)]
 

@@ -72,7 +72,7 @@ def mma_dtypes(op: MmaOp | PairMmaOp) -> tuple[DType, DType]:
 
 
 def lower_base_descriptor(scope: Scope, op: sm.BaseDescriptorOp) -> ir.Value:
-    """Of where the tile lies in the first slot."""
+    """The descriptor of the tile in the first slot."""
     version, got = scope.target.mma.descriptor_version, op.descriptor.type.number("version")
     if got != version:
         raise refused(op, f"version: must be {version} on {scope.target.chip}, got {got}; write it")

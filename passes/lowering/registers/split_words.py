@@ -50,7 +50,7 @@ class Split(NamedTuple):
 
 
 def split_of(mma: str) -> Split | None:
-    """That of an MMA, by its name, if it splits f32."""
+    """How the MMA of this name splits f32, or None if it does not."""
     return SPLITS.get(mma)
 
 

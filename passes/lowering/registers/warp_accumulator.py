@@ -31,7 +31,7 @@ class WarpSums(NamedTuple):
 
     @staticmethod
     def of(scope: Scope, sums: ir.Value[AccumulatorType]) -> WarpSums:
-        """Those of an accumulator for which `new_slots` stand."""
+        """The registers of an accumulator that `new_slots` made."""
         tile, slots = warp_tile(scope.kernel, sums.type, scope.target), lowered_parts(sums)
         columns = tile.n // ATOM_N
         count = tile.m // ATOM_M * columns  # after them: operands that are held back

@@ -141,7 +141,7 @@ class Asking:
             llvm.store(value, slot)
 
     def held(self) -> list[ir.Value]:
-        """Those of this step."""
+        """The factors of this step."""
         return [llvm.load(ir.F32Type.get(), slot) for slot in self.slots]
 
 
@@ -223,7 +223,8 @@ def follows(op: Any) -> bool:
 def scales_of(
     scope: Scope, op: BlockwiseMmaOp | BlockwisePairMmaOp
 ) -> tuple[Scales | Vector, Scales | Vector]:
-    """Those of rows and of columns, of a thread: two rows of each atom, pairs of each 8 columns."""
+    """The scales of a thread's rows and columns: two rows of each atom, and pairs of each 8
+    columns."""
     (m, n), rows = op.acc.type.shape, _atoms(scope, op.acc) * ATOM_M
     lines = tuple(at + row for at in range(0, rows, ATOM_M) for row in (0, ROW_DISTANCE))
     columns, is_split = tuple(range(0, n, GROUP)), integers_of(scope.kernel.cluster)[2] > 1

@@ -52,7 +52,7 @@ class Scales(NamedTuple):
 
     @property
     def _blocks(self) -> int:
-        """Of pairs: blocks of 128 lines that a tile may touch, beginning within one or not."""
+        """The number of blocks of 128 lines that a tile of a pair may touch, wherever it begins."""
         return (BLOCKWISE - self._unit + self.extent - 1) // BLOCKWISE + 1
 
     @property
@@ -86,7 +86,8 @@ class Scales(NamedTuple):
         return [self._of_block((start + line) // BLOCKWISE, block) for line in self.lines]
 
     def _of_whole(self, start: ir.Value, block: ir.Value) -> list[ir.Value]:
-        """Those of a tile that is inside or outside as a whole, at constants from one address."""
+        """Load the scales of a tile that is inside or outside as a whole, at constant offsets from
+        one address."""
         lines = self.view.type.shape[1]
         start = arith.minui(start, build.constant(lines - self.lines[-1] - self.width))
         first = element_pointer(self.view, build.widen(block * lines + start))
@@ -95,7 +96,7 @@ class Scales(NamedTuple):
         return [each for at in places for each in self._load_behind(first, at, width)]
 
     def _of_line(self, offset: ir.Value) -> list[ir.Value]:
-        """Those of neighbours, in one load where a row of scales has whole groups of them.
+        """Load adjacent scales, in one load if a row of scales consists of whole groups of them.
 
         After the last line there are those of the next block; after all, the last one.
         """

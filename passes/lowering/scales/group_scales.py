@@ -42,7 +42,7 @@ LOAD_BYTES = 16
 
 
 class GroupScales(NamedTuple):
-    """Of a step, by part of a group: what its columns are multiplied by, and what is subtracted."""
+    """The scales and zero points of a step, by parts of a group."""
 
     lines: Lines
     scales: Sequence[ir.Value]
@@ -51,7 +51,7 @@ class GroupScales(NamedTuple):
 
     @staticmethod
     def of(scope: Scope, op: WeightMmaOp) -> GroupScales:
-        """Those of a step, and ask for those of the next one."""
+        """The scales of a step; also loads those of the next one."""
         reads = _Reads.of(scope, op)
         types = _types(op, reads.lines)
         slots = _slots(op.acc, len(types))
@@ -67,12 +67,12 @@ class GroupScales(NamedTuple):
         return GroupScales(reads.lines, now[:count], now[count:], wide)
 
     def factors(self, part: int) -> list[ir.Value]:
-        """Of the lane's lines of sums the scales, in f32."""
+        """The scales of the lane's lines of the accumulator, in f32."""
         first, count = part * len(self.lines.scaled), len(self.lines.scaled)
         return [_single(each) for each in self.scales[first : first + count]]
 
     def zeros(self, part: int) -> list[ir.Value] | None:
-        """Of the lane's lines of weights what is subtracted; None for nothing."""
+        """The zero points of the lane's lines of weights, or None."""
         if not self.points:
             return None
         first, count = part * len(self.lines.shifted), len(self.lines.shifted)
@@ -165,7 +165,7 @@ class _Reads(NamedTuple):
         return _Reads(op, _parts(op), Lines.of(scope, op), scaled, shifted, may_pass)
 
     def scales(self, step: ir.Value) -> list[ir.Value]:
-        """Those of a step, of the lane's lines of sums of each part."""
+        """The scales of a step for the lane's lines of the accumulator, for each part."""
         found = self._read(self.op.scales, self.scaled, self.lines.scaled, step)
         if not self.may_pass:
             return found
@@ -262,7 +262,7 @@ def _mma_of(acc: ir.Value) -> WeightMmaOp | None:
 
 
 def _slots(acc: ir.Value, count: int) -> list[ir.Value]:
-    """Those that `hold_scales` has made, the last ones of the sums."""
+    """The slots that `hold_scales` made, the last ones of the accumulator."""
     return lowered_parts(acc)[-count:]
 
 

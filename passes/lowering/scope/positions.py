@@ -116,7 +116,7 @@ def lower_write_tally(_: Scope, op: sm.WriteTallyOp) -> None:
 
 
 def lower_barrier(_: Scope, op: sm.BarrierOp) -> ir.Value:
-    """Its address."""
+    """The address of the barrier."""
     first, index = defining_op(op.barriers).offset.value, known(op.index)
     return build.shared_at(index * BARRIER_BYTES + first)
 
@@ -140,7 +140,7 @@ def lower_tile(_: Scope, op: TileOp) -> ir.Value:
 
 
 def lower_cta_mask(scope: Scope, op: sm.CtaMaskOp) -> ir.Value:
-    """As the place of this CTA gives it."""
+    """The mask, computed from the place of this CTA."""
     axes = [ir.StringAttr(axis).value for axis in op.along]
     if op.whose.value == PEERS:
         return scope.place.peers(axes[0])
@@ -166,7 +166,8 @@ def lower_tmem_base(scope: Scope, op: sm.TmemBaseOp) -> ir.Value:
 
 
 def _met_base(scope: Scope, op: sm.TmemBaseOp, offset: int) -> ir.Value:
-    """Those that use tensor memory meet and read; the others have 0 at once."""
+    """The base of tensor memory: warps that use it synchronise and read it, the others get 0 at
+    once."""
     warp = team_op(scope.kernel).thread // WARP_THREADS
     users = ~op.apart.value & (1 << WARPS_MAX) - 1
     uses = arith.shrui(build.constant(build.signed(users)), warp) % 2

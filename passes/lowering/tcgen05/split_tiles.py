@@ -48,7 +48,7 @@ class Terms(NamedTuple):
         return which * self.tile.layout.slot_bytes + self.offsets[term]
 
     def descriptor(self, scope: Scope, which: ir.Value) -> ir.Value:
-        """That of the first term in a slot."""
+        """The descriptor of the first term in a slot."""
         first = descriptor_at(descriptor_type(scope.target, self.tile), self.offsets[0])
         return advance(first, which * encode_bytes(self.tile.layout.slot_bytes))
 
@@ -68,7 +68,7 @@ class TermProduct(NamedTuple):
 
 
 def terms_in(scope: Scope) -> list[Terms]:
-    """Those of A, of B, and of a second B."""
+    """The terms of A, of B, and of a second B."""
     (op,) = walk(scope.kernel, sm.TermsOp)
     memory = defining_op(op.memory)
     tiles, offsets = memory.memory.type.tiles, integers_of(memory.offsets)

@@ -205,7 +205,7 @@ class _Rows:
         return [self._words(first, size, at, width) for at in range(0, size, width)]
 
     def _words(self, first: int, size: int, at: int, width: int) -> list[ir.Value]:
-        """Those of `width` bytes, `at` bytes after the first of the half, which has `size`."""
+        """The words of `width` bytes, `at` bytes after the start of the half, which has `size`."""
         layout: TileLayout = self.op.a.type.layout
         byte = self.half * size + (first + at)
         within: ir.Value | int = 0

@@ -290,7 +290,7 @@ def lower_group_atoms(scope: Scope, op: GroupAtomsOp) -> ir.Value:
 
 
 def lower_group_scales(scope: Scope, op: GroupScalesOp) -> ir.Value:
-    """As the rows of a group, with what its lines are."""
+    """Like the rows of a group, with the lines of its scales."""
     made = lower_group_rows(scope, op)
     attributes = ir.OpResult(made).owner.attributes
     attributes[SCALES_ATTRIBUTE] = op.form

@@ -87,12 +87,12 @@ def lower_tile_count(_: Scope, op: TileCountOp) -> ir.Value:
 
 
 def lower_box_rows(_: Scope, op: BoxRowsOp) -> ir.Value:
-    """As many as there are, at most those of a tile."""
+    """The number of rows in bounds, at most those of a tile."""
     return arith.minui(build.as_i32(op.rows), build.constant(op.most.value))
 
 
 def lower_edge_rows(_: Scope, op: EdgeRowsOp) -> ir.Value:
-    """Those from the tile's first row to the view's last; none of a tile after it."""
+    """The rows from the first of the tile to the last of the view; 0 for a tile past the view."""
     rows, unit = op.rows.value, op.unit.value
     left = build.constant(op.extent.value) - build.as_i32(op.i) * rows
     inside = arith.minsi(arith.maxsi(left, build.constant(0)), build.constant(rows))
@@ -102,7 +102,7 @@ def lower_edge_rows(_: Scope, op: EdgeRowsOp) -> ir.Value:
 
 
 def lower_edge_box_rows(_: Scope, op: EdgeBoxRowsOp) -> ir.Value:
-    """As many as there are, and a box of each part that has none."""
+    """The number of rows in bounds, plus one box for each part that has none."""
     rows, parts = build.as_i32(op.rows), op.parts.value
     each = op.most.value // parts
     empty = build.constant(parts) - build.as_value((rows + (each - 1)) // each)

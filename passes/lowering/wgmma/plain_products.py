@@ -51,7 +51,8 @@ def add_plainly(a: Tile, bs: list[Tile], slot: ir.Value, struct: ir.Type) -> Non
 
 
 def _product(a: Tile, b: Tile, columns: range) -> list[ir.Value]:
-    """That of a thread's rows and the columns after each of those, four elements every time."""
+    """The product of a thread's rows and the columns after each of them, four elements at a
+    time."""
     places = [
         (row, first + column)
         for first in columns

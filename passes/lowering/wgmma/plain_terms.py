@@ -183,7 +183,7 @@ class TermTile(NamedTuple):
 
 
 def term_tiles(scope: Scope) -> list[TermTile]:
-    """Those of B, and of a second B."""
+    """The term tiles of B, and of a second B."""
     (op,) = walk(scope.kernel, sm.TermsOp)
     memory = defining_op(op.memory)
     tiles, offsets, count = memory.memory.type.tiles, integers_of(memory.offsets), len(PLAIN_TERMS)

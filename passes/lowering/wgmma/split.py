@@ -181,7 +181,7 @@ def _rows_of_a(scope: Scope, op: MmaOp) -> list[ir.Value]:
 
 
 def _descriptor(scope: Scope, terms: TermTile, which: ir.Value) -> ir.Value:
-    """That of the first term in a slot."""
+    """The descriptor of the first term in a slot."""
     first = descriptor_at(descriptor_type(scope.target, terms.tile), terms.offsets[0])
     return advance(first, which * encode_bytes(terms.layout.slot_bytes))
 

@@ -31,14 +31,14 @@ from ..scope.scope import Scope
 
 @record
 class Turns:
-    """Those of an op's team: how many warpgroups there are, and which one a thread is of."""
+    """The turns of a team: how many warpgroups there are, and to which one a thread belongs."""
 
     count: int
     own: ir.Value
 
     @staticmethod
     def of(scope: Scope, op: Any) -> Turns | None:
-        """Those of the team of an MMA; None where nobody takes turns."""
+        """The turns of the team of an MMA, or None if its warpgroups do not take turns."""
         count = _warpgroups(scope, op)
         if count is None:
             return None

@@ -108,7 +108,7 @@ class _Slice(NamedTuple):
 
 
 def _cut(ks: range) -> list[range]:
-    """Those of MMAs that are widened together."""
+    """The ranges of MMAs whose weights are widened together."""
     together = WIDENED_K // MMA_K
     return [ks[first : first + together] for first in range(0, len(ks), together)]
 
@@ -172,7 +172,7 @@ class _Multiply(NamedTuple):
 
 
 def _weights_of(scope: Scope, op: ExchangedWeightMmaOp) -> Weights:
-    """Those of this thread's warp: 16 of each 64 rows that its warpgroup has."""
+    """The weights of this thread's warp: 16 of each 64 rows of its warpgroup."""
     m, thread = op.a.type.layout.mn, Team.of(op).thread
     warpgroups = scope.warpgroups(op.acc.type)
     rows = m // warpgroups

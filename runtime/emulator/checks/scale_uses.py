@@ -29,7 +29,8 @@ _ATOM = 4
 
 
 class _Uses:
-    """Of the tensor memory of one CTA: the copies that are there, and what each byte scaled.
+    """The scales in the tensor memory of one CTA: the copies that are there, and what each byte
+    scaled.
 
     of: by (column, byte), the parts of operands; rows: by column, lanes of a quarter that count.
     """

@@ -120,7 +120,7 @@ class TensorOrder(Listener):
         columns.accesses = [access for access in columns.accesses if access not in done]
 
     def completed(self, op: EngineOp) -> None:
-        """Its accesses are complete, a commit signals them."""
+        """The accesses of an operation are complete; a commit signals them."""
         event = op.marks and op.marks.event
         for cta in self._accessed.pop(op, ()):
             columns = self._columns(cta)
@@ -133,7 +133,7 @@ class TensorOrder(Listener):
     # -- between warps -----------------------------------------------------------------------
 
     def _reached(self, warp: Warp) -> list[Fences]:
-        """Those of the tensor memories that a warp works on: its own CTA's and the peer's."""
+        """The fences of the tensor memories that a warp works on: its own CTA's and the peer's."""
         first = warp.cta.rank & ~1
         members = warp.cta.cluster.ctas[first : first + 2]
         return [self._of[member].fences for member in members if member in self._of]

@@ -70,7 +70,8 @@ class UnreadCopies(Listener):
 
 
 class _Pending(Watcher):
-    """Of one CTA, by offset the PTX line of the copy whose bytes nobody has read; 0 for none."""
+    """For each offset in a CTA's shared memory, the PTX line of the copy whose bytes nobody has
+    read; 0 for none."""
 
     def __init__(self, checks: UnreadCopies, launch: Launch, cta: Cta):
         self._checks, self._launch, self._region = checks, launch, cta.shared

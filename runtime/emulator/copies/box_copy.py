@@ -227,7 +227,7 @@ class Reach:
 
     @cached_property
     def view(self) -> np.ndarray:
-        """Its bytes."""
+        """The bytes of the part, as a view."""
         return self.part.view(self.region.data, self.start)
 
     @property

@@ -50,7 +50,7 @@ class BulkGroups:
         return parts if read else [*parts, *self.written, *(each.write for each in older)]
 
     def release(self, newest: int, read: bool) -> None:
-        """That is done: groups that are complete are forgotten."""
+        """Forget the groups that are complete."""
         self.written = self.written[-1:] if read else []
         for _ in range(max(0, len(self.committed) - newest)):
             if not all(operation.write.done for operation in self.committed[0]):

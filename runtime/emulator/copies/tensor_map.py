@@ -60,7 +60,7 @@ class Part:
         return 1 + sum((n - 1) * step for n, step in zip(self.shape, self.strides, strict=True))
 
     def at(self, address: int) -> int:
-        """Its first byte if the tensor starts at a global ``address``: addresses have 64 bits.
+        """The address of its first byte, in 64 bits, if the tensor starts at ``address``.
 
         Ragged maps rely on the wrap-around: two outer dimensions whose coordinates add up to 2^64
         bytes let one map bound the rows of any group (Triton's ``ragged_tma``, QuACK).
@@ -68,7 +68,8 @@ class Part:
         return (address + self.offset) % ADDRESSES
 
     def view(self, memory: np.ndarray, start: int) -> np.ndarray:
-        """Its bytes in the flat ``uint8`` image ``memory``, where it begins at index ``start``."""
+        """A view of its bytes in the flat ``uint8`` image ``memory``, in which the tensor begins at
+        index ``start``."""
         return np.ndarray(self.shape, np.uint8, memory, start, self.strides)
 
 

@@ -144,7 +144,7 @@ class HostArrays:
         return base
 
     def awaited_regions(self) -> list[Region]:
-        """Those that a prerequisite grid still works on."""
+        """The regions on which a prerequisite grid still works."""
         return [region for region in self.regions if region.awaited]
 
     def say(self, awaited: Sequence[np.ndarray], *parts: Sequence[np.ndarray]) -> None:
@@ -176,7 +176,7 @@ class HostArrays:
 
 
 def _filled(name: str, arrays: object) -> list[np.ndarray]:
-    """Those of the arrays that have elements."""
+    """The arrays that have elements."""
     rule = f"{name}: must be a list of numpy arrays, got"
     if not isinstance(arrays, list | tuple):
         raise LaunchError(f"{rule} {type(arrays).__name__}")

@@ -28,7 +28,7 @@ class Planned(NamedTuple):
 def planned_clusters(
     grid: Triple, cluster: Triple, preferred: Triple, rng: random.Random
 ) -> list[Planned]:
-    """Those of the grid; `preferred` is `cluster` where a launch prefers no other."""
+    """The clusters of the grid; `preferred` is `cluster` if the launch prefers no other."""
     return [
         planned
         for index in _places(grid, preferred)

@@ -26,7 +26,8 @@ _ELSEWHERE = ("shared", "param", "local", "const")
 
 
 class Delays:
-    """Of one launch. held: the warps that are, and until which step of the scheduler; asked: those
+    """The delays of one launch. held: the warps that are held, and until which step of the
+    scheduler; asked: those
     that are to be, once they have stopped; resume_at: the first of those steps."""
 
     def __init__(self, launch: Launch, chosen: list[int], rng: Random):
@@ -40,7 +41,8 @@ class Delays:
 
     @classmethod
     def of(cls, launch: Launch) -> Delays | None:
-        """Those of a launch, None for none. They draw numbers of their own: other kernels and other
+        """The delays of a launch, or None. They draw their own random numbers, so other kernels and
+        other
         seeds, keep their order of events."""
         rng = Random(f"delays {launch.seed}")
         chance = rng.choice(CHANCES)

@@ -54,7 +54,7 @@ Stream = tuple[str, int | None]
 
 
 def moves_nothing() -> Moves:
-    """Of operations that only order or signal."""
+    """The moved bytes of operations that only order or signal: none."""
     return ()
 
 

@@ -291,7 +291,7 @@ class Watcher:
     def copying(
         self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int, line: int
     ) -> None:
-        """Those copies, issued at a PTX line, are performed."""
+        """Copies issued at a PTX line are performed."""
 
     def copy_awaited(self, warp: Warp, lanes: np.ndarray, offsets: np.ndarray, size: int) -> None:
         """Lanes (their numbers) have waited for copies of `size` bytes to offsets, one of each."""

@@ -102,5 +102,5 @@ class NamedBarrier:
         return REDUCTIONS[reduction](self._results[generation])
 
     def describe(self) -> str:
-        """Its state, for a deadlock report."""
+        """The state of the barrier, for a deadlock report."""
         return f"barrier {self.number} with {self.arrived} of {self.needed} threads arrived"

@@ -88,7 +88,7 @@ class Scheduler:
                 self._poll_again()
 
     def wake(self, warps: list[Warp]) -> None:
-        """Those of the warps that are parked look again."""
+        """Let the parked ones of the warps look again."""
         if self._polling is not None:
             self._polling.end()
             self._polling = None

@@ -54,7 +54,7 @@ def _spins(agent: Fields) -> bool:
 
 
 def _signaller(agent: Fields) -> Fields | None:
-    """Of those who should end the wait, not the waiter itself, one who cannot come any more."""
+    """An agent other than the waiter that should end the wait and cannot come any more."""
     me = agent["cta"], agent["warp"]
     others = [each for each in agent["expected_from"] if (each.get("cta"), each.get("warp")) != me]
     lost = [each for each in others if _is_lost(each)]

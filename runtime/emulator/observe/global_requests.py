@@ -76,7 +76,8 @@ def _cut(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
 
 @dataclass
 class Requests:
-    """Of one instruction. sizes: requests by SIZES; asked: bytes that lanes or rows ask for."""
+    """The requests of one instruction. sizes: requests by SIZES; asked: bytes that lanes or rows
+    ask for."""
 
     ptx_line: int
     ptx_text: str

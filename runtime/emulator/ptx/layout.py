@@ -41,7 +41,7 @@ def variable_type(variable: syntax.Variable) -> Type:
 
 
 def variable_size(variable: syntax.Variable) -> int:
-    """Its bytes; 0 for an unsized array."""
+    """The bytes of a variable; 0 for an unsized array."""
     size = max(variable_type(variable).bits // 8, 1) * variable.vector
     for extent in variable.dims:
         size *= extent

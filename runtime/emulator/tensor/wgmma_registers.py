@@ -151,7 +151,7 @@ class WarpProducts:
         return [product for group in groups for product in group]
 
     def release(self, newest: int, registers: list) -> None:
-        """Those operations are waited for: their registers get their values."""
+        """The operations have been waited for, and their registers get their values."""
         done = self.older(newest)
         for product in done:
             _check_untouched(product, registers)

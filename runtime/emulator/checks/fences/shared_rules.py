@@ -200,7 +200,7 @@ class _Initialised(Watcher):
         )
 
     def _stored(self, at: int, size: int) -> str:
-        """Of bytes that hold a value nobody has written, which store has put it there."""
+        """Which store put undefined values into these bytes, in words."""
         stores = self._cta.state("undefined stores", dict)
         lines = {stores[byte] for byte in range(at, at + size) if byte in stores}
         return f" but by ptx:{min(lines)}, with what nobody had written" if lines else ""

@@ -42,7 +42,8 @@ class Sink(NamedTuple):
 
 
 class IdleReads:
-    """Of one region. races: a `tracker.Races`, which knows whose component is whose."""
+    """The idle reads of one region. races: the `tracker.Races` that knows the components of the
+    clocks."""
 
     def __init__(self, races: Any, launch: Launch, region: Region):
         self._races, self._launch, self._region = races, launch, region

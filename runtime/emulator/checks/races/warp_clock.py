@@ -142,7 +142,7 @@ class WarpClock:
         return message
 
     def _lanes_apart(self, lanes: Lanes, covered: int | None) -> Iterable[int]:
-        """Those of the lanes whose own accesses a release passes on differently from those of all
+        """The lanes whose own accesses a release passes on differently from the accesses of all
         lanes."""
         if lanes is not None:
             return lanes

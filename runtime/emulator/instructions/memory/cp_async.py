@@ -62,7 +62,7 @@ class ThreadCopies:
         return [*self.older(0), *self.open]
 
     def outstanding(self) -> list[EngineOp]:
-        """Those of them that are not done."""
+        """The copies that are not done."""
         return [op for op in self.all() if not op.done]
 
     def forget_all(self) -> None:
@@ -100,7 +100,7 @@ class Copy:
         return self.to[:, None] + np.arange(self.size)
 
     def part(self, lanes: set[int]) -> tuple[np.ndarray, np.ndarray, int]:
-        """Those lanes, where they write, and how many bytes."""
+        """The given lanes, the addresses they write, and the number of bytes."""
         every = np.flatnonzero(self.mask)
         chosen = np.isin(every, list(lanes))
         return every[chosen], self.to[chosen], self.size

@@ -21,7 +21,7 @@ _STATIONARY = tuple(f"b{number}" for number in range(4))
 
 
 class Usage(NamedTuple):
-    """Of which buffer, `a` or `b0` to `b3`, and what is done with it."""
+    """The collector buffer, `a` or `b0` to `b3`, and what is done with it."""
 
     buffer: str
     use: str

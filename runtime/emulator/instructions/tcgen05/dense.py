@@ -139,7 +139,7 @@ def take_column_mask(ins: Decoded) -> Callable[[Warp], np.ndarray] | None:
 def decode_operands(
     ins: Decoded, form: tuple[str, int], collector: Usage, *, shifts: bool
 ) -> Operands:
-    """Those of a dense operation of this kind, by so many CTAs."""
+    """The operands of a dense operation of this form."""
     kind, group = form
     ins.expect_operands(5, 6, 7)
     disables = isinstance(ins.operand(4), syntax.Vector)

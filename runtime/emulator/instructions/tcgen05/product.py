@@ -230,7 +230,7 @@ class Multiply:
             done, add = done + taken, True
 
     def _products(self, sums: list[Accumulator], add: bool) -> Products:
-        """Those that the next product joins."""
+        """The pending products that the next one joins."""
         waiting = sums[0].waiting
         known = add and waiting and all(each.waiting is waiting for each in sums)
         if waiting is not None and known and waiting.takes(self.descriptor, self.blocks):

@@ -62,7 +62,7 @@ class Exchange:
         return self._leave(warp, mask, complete)
 
     def lanes_of(self, warp: Warp, mask: np.ndarray, wanted: int) -> np.ndarray:
-        """Those of the lanes that execute with this membermask."""
+        """The wanted lanes that execute with this membermask."""
         return mask & (self._read(warp) == np.uint32(wanted))
 
     def _group(self, warp: Warp, mask: np.ndarray, wanted: int) -> list[Party] | None:

@@ -130,7 +130,7 @@ def _pack(ins: Decoded, bits: int) -> Step:
 
 
 def result_wide(function, slot: int | None) -> Step:
-    """As `result`, also for 128-bit values."""
+    """Like `result`, but also for 128-bit values."""
     if slot is None:
         return lambda warp, mask: None
 
