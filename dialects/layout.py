@@ -13,6 +13,7 @@ descriptor strides below follow from that (PTX ISA, tcgen05 canonical layouts; s
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from .dtypes import SCALE_ATOM_BLOCKS as SCALE_ATOM_BLOCKS
 from .dtypes import SCALE_ATOM_ROWS as SCALE_ATOM_ROWS
@@ -94,6 +95,15 @@ class TileLayout:
     def is_vector(self) -> bool:
         """Whether it is one row of elements that threads read."""
         return self.swizzle == LINEAR and self.rows == 1
+
+    @property
+    def has_odd_rows(self) -> bool:
+        """Whether it is linear and its rows are an odd number of 16-byte units: the same unit of
+        eight rows then lies in eight different groups of banks, as with a swizzle. Rows are whole
+        8x8 matrices, too."""
+        units, rest = divmod(self.contiguous * self.element_bytes, UNIT_BYTES)
+        whole = self.major == "k" and self.rows > 1 and not rest and self.k % CORE_ROWS == 0
+        return self.swizzle == LINEAR and whole and units % 2 == 1
 
     @property
     def is_of_scales(self) -> bool:
@@ -200,6 +210,15 @@ def widest_swizzle(layout: TileLayout) -> str:
         is None
     )
     return next(fitting, LINEAR if layout.swizzle == LINEAR else "none")
+
+
+def piece_layout(mn: int, columns: int, element_bytes: int, odd: bool = False) -> TileLayout:
+    """A piece that threads write and TMA stores as boxes of whole rows: in the widest swizzle, or,
+    if `odd` rows may be and no swizzle is as wide, linear."""
+    plain = TileLayout(mn, columns, element_bytes, "k")
+    swizzled = replace(plain, swizzle=widest_swizzle(plain))
+    linear = replace(plain, swizzle=LINEAR)
+    return linear if odd and swizzled.chunks > 1 and linear.has_odd_rows else swizzled
 
 
 def bank_conflicts(addresses: list[int]) -> int:

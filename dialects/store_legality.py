@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import replace
 
-from .layout import SPAN_BYTES, UNIT_BYTES, TileLayout, widest_swizzle
-from .mma_units import MMA_SYNC, WARP
+from .layout import SPAN_BYTES, UNIT_BYTES, piece_layout
+from .mma_units import MMA_SYNC, WARP, WARPGROUP
 from .target import Target, targets_with
 
 STAGED_PAIR_ROWS = 128  # with 64, half of N lies in the upper lanes, and pieces are cut across both
@@ -54,15 +53,28 @@ def stored_by_warpgroups(
     return "the rows of a tile must be of one matrix, got those of a group" if in_groups else None
 
 
+def odd_pieces(target: Target) -> bool:
+    """Whether rows of a piece may be any odd number of units: those of warpgroups that hold sums,
+    8 columns at a time. Columns of tensor memory and of warps come in powers of two."""
+    return not target.has_tensor_memory and target.mma.issuer == WARPGROUP
+
+
 @functools.cache
-def staged_piece(m: int, n: int, columns: int, item_bytes: int) -> str | None:
-    """A piece of a staged store is one swizzle span wide."""
-    piece = TileLayout(m, columns, item_bytes, "k")
-    piece = replace(piece, swizzle=widest_swizzle(piece))
+def staged_piece(m: int, n: int, columns: int, item_bytes: int, odd: bool = False) -> str | None:
+    """A piece of a staged store is one swizzle span wide or, if `odd`, an odd number of units."""
+    piece = piece_layout(m, columns, item_bytes, odd)
     if n % columns == 0 and not piece.fits() and piece.chunks == 1:
         return None
+    sizes = "16, 32, 64 or 128 bytes" + " or an odd multiple of 16 in whole 8 columns" * odd
     got = f"{columns} columns of {item_bytes} bytes"
-    return f"columns must divide the tile's {n} and be 16, 32, 64 or 128 bytes, got {got}"
+    return f"columns must divide the tile's {n} and be {sizes}, got {got}"
+
+
+def widest_piece(m: int, n: int, item_bytes: int, odd: bool) -> int:
+    """The columns of the widest pieces of a tile of `n`, up to the widest swizzle's span."""
+    most = min(n, max(SPAN_BYTES.values()) // item_bytes)
+    widths = (each for each in range(most, 0, -1) if not staged_piece(m, n, each, item_bytes, odd))
+    return next(widths, UNIT_BYTES // item_bytes)
 
 
 def columns_beside(columns: int, c_bytes: int, item_bytes: int) -> int:

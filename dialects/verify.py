@@ -200,14 +200,15 @@ def verify_epilogue(
 
 
 def lies_in_rows(layout: TileLayout, major: str = "k") -> bool:
-    """Whether a tile's rows, or columns, lie in lines of a swizzle; scales and vectors do not."""
-    return layout.major == major and layout.swizzle in SPAN_BYTES
+    """Whether a tile's rows, or columns, lie in lines of a swizzle or are odd numbers of units
+    without one; scales and vectors do not."""
+    return layout.major == major and (layout.swizzle in SPAN_BYTES or layout.has_odd_rows)
 
 
 def can_write_matrices(piece: TileLayout) -> bool:
     """Whether stmatrix can write the piece: two 8x8 matrices of 16-bit elements side by side, or
     one above the other where columns are contiguous."""
-    columns = 8 if piece.major == "mn" else 16
+    columns = 8 if piece.major == "mn" or piece.has_odd_rows else 16
     lines = piece.element_bytes == 2 and lies_in_rows(piece, piece.major)
     return lines and piece.k % columns == 0
 
@@ -283,8 +284,8 @@ def verify_gather(op: Any) -> bool:
 
 
 def boxes_swizzle(layout: TileLayout) -> str:
-    """The swizzle of the boxes that fill a tile: a row alone is a box without one."""
-    return "none" if layout.is_vector else layout.swizzle
+    """The swizzle of the boxes that fill a tile: boxes of linear rows are without one."""
+    return "none" if layout.swizzle == LINEAR else layout.swizzle
 
 
 def verify_boxes_swizzle(op: Any, tile: SmemType | None = None) -> bool:

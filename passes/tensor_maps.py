@@ -44,6 +44,12 @@ def tma_refusal(
     return _rows_refusal(view, layout, target, multiple)
 
 
+def piece_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str | None:
+    """Why TMA can't move pieces that threads write or read row by row, or None when it can."""
+    odd = layout.has_odd_rows
+    return vector_refusal(view, layout, target) if odd else tma_refusal(view, layout, target)
+
+
 def vector_refusal(
     view: ir.MemRefType, layout: TileLayout, target: Target, multiple: int = 1
 ) -> str | None:

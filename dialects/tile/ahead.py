@@ -12,7 +12,6 @@ Else the threads that store read their own elements of vectors and scalars ahead
 from typing import Any
 
 from ..integer_types import I1, I32
-from ..layout import LINEAR
 from ..mlir import ext, ir
 from ..ragged_maps import plain_box
 from ..tile_types import SmemType, TensorMapType, Tile
@@ -93,7 +92,7 @@ class StagedElementOp(ElementOp, name="staged_element"):
         piece = getattr(self.piece.type, "tiles", [self.piece.type])[0]
         if not isinstance(piece, SmemType) or piece.element != self.value.type:
             return refuse(self, f"the piece must hold {self.value.type}, got {self.piece.type}")
-        axes, wanted = self.axes.value, "n" if piece.layout.swizzle == LINEAR else "mn"
+        axes, wanted = self.axes.value, "n" if piece.layout.is_vector else "mn"
         return axes == wanted or refuse(self, f"the piece is of axes {wanted!r}, got {axes!r}")
 
 

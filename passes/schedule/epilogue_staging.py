@@ -4,7 +4,9 @@
                                  staged_store %acc, %map, %staging[%i, %j]
 
 The threads write the tile of C to shared memory in pieces, and TMA stores each piece. A piece is
-one swizzle span wide: 128 bytes of a row, if they fit. One piece is stored while the next is
+one swizzle span wide: 128 bytes of a row, if they fit. Where warpgroups hold the sums, its rows may
+also be any odd number of units of 16 bytes, as 56 columns of a tile of 168 are: without a swizzle,
+eight such rows begin in eight different groups of banks. One piece is stored while the next is
 computed, so a few kilobytes of shared memory suffice for any tile.
 
 With mma.sync, if TMA cannot store the result, all threads store the pieces to the view, 16 bytes at
@@ -25,12 +27,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ...dialects import legality, store_legality
-from ...dialects.layout import TileLayout, widest_swizzle
+from ...dialects.layout import TileLayout, piece_layout, widest_swizzle
 from ...dialects.mlir import ir
 from ...dialects.pipe import CreateOp, RingType
 from ...dialects.ragged_maps import part_map, ragged_map
 from ...dialects.record import record
 from ...dialects.sm.threads import TEAM, WARPGROUP
+from ...dialects.store_legality import odd_pieces
 from ...dialects.target import Target
 from ...dialects.tile import (
     WRITES,
@@ -65,7 +68,7 @@ from ..batches import drop_unused, map_of_view, step_bytes, transposed_of
 from ..groups import rows_of_group
 from ..outputs import outputs_of, stored_by_threads, stored_together
 from ..rings import used_shared_bytes
-from ..tensor_maps import map_type, tma_refusal
+from ..tensor_maps import map_type, piece_refusal
 from .stage_quantized import piece_of, refusal, say_refused, stage_quantized
 from .staged_operands import holds_sums, load_ahead, load_vectors, read_ahead
 
@@ -78,9 +81,10 @@ BUFFER_BYTES_MAX = 64 * 1024  # two CTAs of a multiprocessor can have as much
 class EpilogueStaging:
     """Stores by threads → pieces through swizzled shared memory, stored by TMA or by threads.
 
-    `columns` is the width of a piece; auto is one swizzle span. `buffers` is the number of pieces
-    in flight; auto is 2 for TMA. `write` says how threads write a piece: as `rows`, or as
-    `matrices` by stmatrix; auto is stmatrix for 16-bit elements, on chips that have it.
+    `columns` is the width of a piece; auto is the widest up to 128 bytes. `buffers` is the
+    number of pieces in flight; auto is 2 for TMA. `write` says how threads write a piece: as
+    `rows`, or as `matrices` by stmatrix; auto is stmatrix for 16-bit elements, on chips that have
+    it.
 
     The pieces of all outputs have the same columns and are stored together, unless an output has
     wider elements and its piece would exceed a swizzle span: then it has narrower pieces of its
@@ -164,7 +168,8 @@ class EpilogueStaging:
     def _stage(self, kernel: KernelOp, store: StoreOp, target: Target, log: PassLog) -> bool:
         """Stage a store by pieces, which threads store where TMA can't; whether either can."""
         transposed = transposed_of(store.view) is not None
-        layout = self._transposed_piece(store, target) if transposed else self._piece(kernel, store)
+        piece = self._transposed_piece(store, target) if transposed else None
+        layout = piece or self._piece(kernel, store, target)
         reason = self._why_not_transposed(store, target) if transposed else None
         reason = reason or _why_not_by_tma(store, layout, target)
         if reason and store_legality.staged_pairs(target, store.view.type.shape[1]):
@@ -280,27 +285,23 @@ class EpilogueStaging:
         swizzle = widest_swizzle(TileLayout(m, wide, item_bytes, "mn"))
         return TileLayout(m, wide, item_bytes, "mn", swizzle)
 
-    def _piece(self, kernel: KernelOp, store: StoreOp) -> TileLayout:
-        """The layout of one piece: rows of C of one swizzle span."""
+    def _piece(self, kernel: KernelOp, store: StoreOp, target: Target) -> TileLayout:
+        """The layout of one piece: rows of C of one swizzle span, or of an odd number of units."""
         m, n = tile_of_c(store)
-        item_bytes = element_bytes(store.view.type.element_type)
-        whole = TileLayout(m, n, item_bytes, "k")
+        item_bytes, odd = element_bytes(store.view.type.element_type), odd_pieces(target)
         if self.columns is None:
-            swizzle = widest_swizzle(whole)
-            columns = TileLayout(m, n, item_bytes, "k", swizzle).span
+            columns = store_legality.widest_piece(m, n, item_bytes, odd)
         else:
             columns = self._columns(kernel, item_bytes)
-            swizzle = widest_swizzle(TileLayout(m, columns, item_bytes, "k"))
-        piece = TileLayout(m, columns, item_bytes, "k", swizzle)
-        broken = store_legality.staged_piece(m, n, columns, item_bytes)
+        broken = store_legality.staged_piece(m, n, columns, item_bytes, odd)
         require(store, broken, where="epilogue-staging: ")
-        return piece
+        return piece_layout(m, columns, item_bytes, odd)
 
 
 def _why_not_by_tma(store: StoreOp, piece: TileLayout, target: Target) -> str | None:
     """Why TMA can't store pieces of a view, None where it can."""
     return (
-        tma_refusal(store.view.type, piece, target)
+        piece_refusal(store.view.type, piece, target)
         or legality.stack_pitch(target, step_bytes(store.view))
         or _partial(store.view.type, piece)
         or _narrow(store, piece, target)

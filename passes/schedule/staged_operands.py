@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...dialects import legality
-from ...dialects.layout import LINEAR, UNIT_BYTES, TileLayout, widest_swizzle
+from ...dialects.layout import LINEAR, UNIT_BYTES, TileLayout, piece_layout, widest_swizzle
 from ...dialects.mlir import ir
 from ...dialects.mma_units import WARP
 from ...dialects.pipe import CreateOp, RingType
@@ -31,7 +31,7 @@ from ..base import PassLog, walk
 from ..batches import argument_of, map_of_view, step_bytes
 from ..groups import rows_of_group
 from ..places import PAIR
-from ..tensor_maps import map_type, tma_refusal, vector_map_type
+from ..tensor_maps import map_type, piece_refusal, vector_map_type
 
 BOX_MAX = 256  # elements along an axis (cuTensorMapEncodeTiled, boxDim)
 
@@ -134,8 +134,10 @@ def _vector_refusal(view: Any, piece: TileLayout) -> str | None:
 
 def piece_of(store: StagedStoreOp, view: ir.MemRefType) -> TileLayout:
     """The layout of a piece: as many rows and columns as a piece of C."""
-    own = store.staging.type.tiles[0].layout
-    plain = TileLayout(own.mn, own.k, element_bytes(view.element_type), own.major)
+    own, item_bytes = store.staging.type.tiles[0].layout, element_bytes(view.element_type)
+    if own.major == "k":
+        return piece_layout(own.mn, own.k, item_bytes, own.has_odd_rows)
+    plain = TileLayout(own.mn, own.k, item_bytes, own.major)
     return replace(plain, swizzle=widest_swizzle(plain))
 
 
@@ -145,7 +147,7 @@ def _refusal(view: Any, piece: TileLayout, target: Target) -> str | None:
         return "its rows are those of a group"
     return (
         piece.fits()
-        or tma_refusal(view.type, piece, target)
+        or piece_refusal(view.type, piece, target)
         or legality.stack_pitch(target, step_bytes(view))
     )
 

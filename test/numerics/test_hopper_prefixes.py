@@ -135,11 +135,18 @@ def test_staged_pieces_of_every_width(check_hopper, write, columns, buffers):
 
 
 @pytest.mark.sweep(4)
-@pytest.mark.parametrize("tile", ["128x144x32", "192x176x32", "256x112x32"])
-def test_pieces_of_16_columns_make_up_any_tile(check_hopper, tile):
-    staging = "epilogue-staging{columns=16}"
-    text = pipeline(tile).replace("epilogue-staging", staging)
-    check_hopper(MatmulSpec(136, 152, 40), pipeline=text, seed=5)
+@pytest.mark.parametrize(
+    ("tile", "options", "c_dtype"),
+    [(tile, "columns=16", "bf16") for tile in ("128x144x32", "192x176x32", "256x112x32")]
+    # an odd number of units of 16 bytes, of all rows or of each warpgroup's
+    + [("128x168x32", "columns=56 write=rows", "bf16"), ("192x184x32", "columns=184", "f16")]
+    + [("256x104x32", "columns=104 by=warpgroup", "f16"), ("128x200x32", "buffers=3", "bf16")]
+    + [("128x176x32", "columns=176", "e4m3"), ("128x168x32", "", "f32")],
+)
+def test_pieces_make_up_any_tile(check_hopper, tile, options, c_dtype):
+    text = pipeline(tile).replace("epilogue-staging", f"epilogue-staging{{{options}}}")
+    compiled, _ = check_hopper(MatmulSpec(136, 208, 40, c_dtype=c_dtype), pipeline=text, seed=5)
+    assert not compiled.remarks
 
 
 @pytest.mark.sweep(32)

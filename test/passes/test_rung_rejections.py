@@ -143,6 +143,14 @@ def test_sizes_and_options_that_cannot_hold_together(pipeline, message):
     assert message_of(pipeline) == f"error: {message}"
 
 
+def test_rows_of_a_piece_without_a_swizzle_are_an_odd_number_of_units():
+    pipeline = f"{tile('128x96x64')},epilogue-staging{{columns=48}}"
+    assert message_of(pipeline, target="sm_90a") == (
+        "error: tile.store: epilogue-staging: columns must divide the tile's 96 and be 16, 32, 64 "
+        "or 128 bytes or an odd multiple of 16 in whole 8 columns, got 48 columns of 2 bytes"
+    )
+
+
 @pytest.mark.parametrize(
     ("pipeline", "message"),
     [

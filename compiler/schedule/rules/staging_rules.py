@@ -129,5 +129,6 @@ def _staged_piece(
         return store_legality.staged_quantized(target, m, n, piece_bytes, problem.c_bits, block)
     if problem.swapped:
         return transposed_piece(target, n, columns, problem.c_bytes)
-    broken = store_legality.staged_piece(m, n, columns, problem.c_bytes)
+    odd = store_legality.odd_pieces(target)
+    broken = store_legality.staged_piece(m, n, columns, problem.c_bytes, odd)
     return broken or store_legality.staged_rows(target, m, piece_bytes)

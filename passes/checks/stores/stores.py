@@ -18,7 +18,7 @@ from ....dialects.tile.parts import ANY, ZERO
 from ....dialects.tile.quantized import StoreQuantizedOp
 from ....dialects.tile.staged_quantized import StagedQuantizedOp
 from ....dialects.tile_types import TensorMapType, bits_of, integers_of
-from ....dialects.verify import products_of, tile_of_c
+from ....dialects.verify import boxes_swizzle, lies_in_rows, products_of, tile_of_c
 from ...base import SWAPPED_ATTRIBUTE, defining_op, is_swapped, refused, require, walk
 from ...batches import argument_of, transposed_of, view_of_map
 from ...duals import arg_names, first_other
@@ -185,7 +185,8 @@ def _check_staging(op: StagedStoreOp, view: ir.MemRefType, target: Target) -> No
         raise refused(op, f"{rule}, got dims {map_.dims}; take a ragged map")
     layout = smem.layout
     lines = layout.chunks == 1 or layout.major == "mn"
-    if not lines or layout.swizzle != map_.swizzle:
+    lines = lines and lies_in_rows(layout, layout.major)
+    if not lines or boxes_swizzle(layout) != map_.swizzle:
         raise refused(
             op, f"views: staging must be rows of one chunk in the map's swizzle, got {smem}"
         )

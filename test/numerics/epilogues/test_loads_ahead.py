@@ -115,6 +115,18 @@ def test_operands_have_types_of_their_own(check_matmul, target, write, types, c_
 
 
 @pytest.mark.sweep(4)
+@pytest.mark.array(1, type_=("bf16", "f32"), columns=(24, 56), rest=HOPPER)
+def test_pieces_may_be_an_odd_number_of_units(check_matmul, type_, columns, rest):
+    """Of 3 and 7 units of 16 bytes, in a tile of 168 columns; operands of f32 have even ones."""
+    staging = f"epilogue-staging{{columns={columns} buffers=2 ahead=2 vectors=ahead}}"
+    text = f"tiling{{tile=64x168x64}},{TMA},{staging},{HOPPER[rest]}"
+    source = residuals(136, 184, 72, (type_, "bf16"), vectors=(1,))
+    compiled, _ = check_matmul(source, target="sm_90a", pipeline=text, seed=columns)
+    assert tensor_maps(compiled) == ["a", "b", "e0", "e1", "c"]
+    assert "stmatrix.sync.aligned.m8n8.x2" in compiled.ptx
+
+
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     ("target", "rest"),
     [("sm_90a", rest) for rest in HOPPER] + [("sm_100a", rest) for rest in BLACKWELL],
