@@ -70,11 +70,11 @@ class RingType(Pipe.Type, name="ring"):
 
 
 class ClaimType(Pipe.Type, name="response"):
-    """What cluster launch control answers: 16 bytes that say which cluster was claimed, if any."""
+    """The answer of cluster launch control: 16 bytes that say which cluster was claimed, if any."""
 
 
 class TurnType(Pipe.Type, name="turn"):
-    """The right to go on, which agents hand to each other; it takes no memory."""
+    """The right to continue, which agents hand to each other; it takes no memory."""
 
 
 class SlotType(Pipe.Type, name="slot"):
@@ -90,8 +90,9 @@ class SlotType(Pipe.Type, name="slot"):
 class CreateOp(Pipe.Operation, name="create"):
     """`ring`: all slots empty.
 
-    With `shared` columns its one accumulator lies in two places of tensor memory in turn, which
-    share so many columns. The slot may be released once these have been read.
+    With `shared` columns, the one accumulator of the ring alternates between two places in tensor
+    memory that overlap by that many columns. The slot may be released once these columns have been
+    read.
     """
 
     ring: ext.Result[RingType]
@@ -161,9 +162,10 @@ class SkipOp(Pipe.Operation, name="skip"):
 
 
 class DrainOp(Pipe.Operation, name="drain"):
-    """The producer waits until its next `slots` slots are empty: who read them has left them.
+    """The producer waits until its next `slots` slots are empty, that is, until all readers have
+    released them.
 
-    With all slots, what others do to the ring has then come in.
+    If these are all slots of the ring, nothing more arrives at its barriers.
     """
 
     ring: ext.Operand[RingType]
@@ -193,8 +195,8 @@ class TileOp(Pipe.Operation, name="tile"):
 
 
 class ParityOp(Pipe.Operation, name="parity"):
-    """`odd`: 1 for every second slot that its ring gives, which lies in the second of two places,
-    0 for the others."""
+    """`odd`: 1 for every second slot that the ring returns, which lies in the second of two places,
+    and 0 for the others."""
 
     slot: ext.Operand[SlotType]
     odd: ext.Result[ir.IntegerType]
@@ -229,7 +231,7 @@ class RoleOp(Pipe.Operation, name="role", traits=[ir.NoTerminatorTrait]):
 class SetRegistersOp(Pipe.Operation, name="set_registers"):
     """From here on, every thread of the role may use `count` registers.
 
-    Roles of whole warpgroups hand registers to each other: what one gives up another may take.
+    Roles of whole warpgroups hand registers to each other: one role may take what another gives up.
     """
 
     count: ir.IntegerAttr
@@ -246,9 +248,9 @@ class SetRegistersOp(Pipe.Operation, name="set_registers"):
 
 
 class ClaimOp(Pipe.Operation, name="claim"):
-    """Claims one cluster that has not been launched after the other, until none is left.
+    """Claims one cluster after another that has not been launched yet, until none is left.
 
-    Each answer, the last one included, goes through the ring to every `pipe.for_each_claim`.
+    Each answer, including the last one, goes through the ring to every `pipe.for_each_claim`.
     """
 
     ring: ext.Operand[RingType]
@@ -291,9 +293,10 @@ class ForEachTurnOp(Pipe.Operation, name="for_each_turn", traits=[ir.NoTerminato
 
 
 class OtherTileOp(Pipe.Operation, name="other_tile"):
-    """`(i, j)`: the tile `ahead` turns on, 1 or -1, among all of this CTA's: another agent's.
+    """`(i, j)`: the tile that is `ahead` turns (1 or -1) from this one among all tiles of the CTA;
+    it belongs to another agent.
 
-    It stands in a `pipe.for_each_turn`. After the last tile of all it is that one.
+    It stands in a `pipe.for_each_turn`. After the last tile it is the last tile itself.
     """
 
     ahead: ir.IntegerAttr

@@ -26,7 +26,7 @@ CLAIMED_MOST = 1023
 class BarrierInitOp(Instruction, name="barrier_init"):
     """Makes 8 bytes of shared memory an mbarrier whose phases end after `count` arrivals.
 
-    In a fallback cluster they end after `fallback` arrivals, where it is said.
+    In a fallback cluster they end after `fallback` arrivals, if given.
     """
 
     barrier: ext.Operand[Any]
@@ -115,10 +115,11 @@ class FenceOp(Instruction, name="fence"):
 
 
 class CountArrivalOp(Instruction, name="count_arrival"):
-    """Threads for which `counts` holds add one to `word`; `last` is true in the last of `parts`.
+    """Threads for which `counts` holds add one to `word`; `last` is true in the last of `parts`,
+    which resets the word to 0.
 
-    With it the word is 0 again. A thread releases to the GPU what came before, its own and what a
-    barrier has shown it, and acquires what those released that counted before.
+    A thread releases to the GPU what came before, its own and what a barrier has shown it, and
+    acquires what the threads released that counted before it.
     """
 
     word: ext.Operand[Any]
@@ -131,13 +132,13 @@ class CountArrivalOp(Instruction, name="count_arrival"):
 
 
 class ClaimPartsOp(Instruction, name="claim_parts"):
-    """Threads for which `counts` holds learn which of `parts` equal shares are theirs: from `first`
-    on, below `end`.
+    """Tells the threads for which `counts` holds which of `parts` equal shares are theirs: from
+    `first` on, below `end`.
 
-    Such a thread stands for its CTA. It counts itself in at `word` and waits until as many as there
-    are parts have, but looks only so many times (`polls`). If it has seen all it claims one share,
-    the next. The one of all that comes last to this also has the shares that are left, and makes
-    the word 0 again. So each share is somebody's, whoever gave up. It releases to the GPU what came
+    Such a thread stands for its CTA. It counts itself in at `word`, and polls the word, up to
+    `polls` times, until all parts have done so. If it has seen all of them, it claims one share,
+    the next. The last of all CTAs to come to this also takes the shares that are left, and resets
+    the word to 0. So each share is taken, whoever gave up. The thread releases to the GPU what came
     before, its own and what a barrier has shown it, and acquires what the others released.
     """
 
@@ -228,9 +229,9 @@ class CtaBarrierOp(Instruction, name="cta_barrier"):
 class ClusterBarrierOp(Instruction, name="cluster_barrier"):
     """All threads of the cluster meet.
 
-    Where it `releases`, all may read after it what one wrote before. Where it does not, they may
-    only use the mbarriers that `sm.fence "mbarrier_init"` has ordered: it then waits for nothing
-    that is under way.
+    If it `releases`, all of them may read afterwards what one of them wrote before. If not, they
+    may only use the mbarriers that `sm.fence "mbarrier_init"` has ordered; the barrier then waits
+    for nothing that is in flight.
     """
 
     releases: ir.IntegerAttr

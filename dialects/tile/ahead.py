@@ -79,9 +79,9 @@ class AwaitPieceOp(Tile.Operation, name="await_piece"):
 
 
 class StagedElementOp(ElementOp, name="staged_element"):
-    """The same of what `tile.load_ahead` brings: of the piece at hand of its ring.
+    """Like `tile.element`, but reads what `tile.load_ahead` loaded: the current piece of its ring.
 
-    Once loops are written out, `piece` is that piece.
+    Once loops are expanded, `piece` is that piece.
     """
 
     piece: ext.Operand[Any]
@@ -97,10 +97,11 @@ class StagedElementOp(ElementOp, name="staged_element"):
 
 
 class ReadAheadOp(Tile.Operation, name="read_ahead"):
-    """Each thread reads here what the stores of tile `(i, j)` need of `source` in its epilogue.
+    """Each thread reads in advance what the stores of tile `(i, j)` need of `source` in their
+    epilogue.
 
-    It is a vector or a scalar: `axes`, as in `tile.element`, are "m", "n" or "". The threads are
-    those that store, and keep what they have read in registers.
+    The source is a vector or a scalar: `axes`, as in `tile.element`, are "m", "n" or "". The
+    threads are those that store. They keep the values in registers.
     """
 
     source: ext.Operand[Any]
@@ -113,10 +114,11 @@ class ReadAheadOp(Tile.Operation, name="read_ahead"):
 
 
 class ReadOperandOp(Tile.Operation, name="read_operand"):
-    """`values`: elements of `source` beside those of C from (row, column) on, in a thread.
+    """`values`: the elements of `source` that belong to the elements of C from (row, column) on, in
+    a thread.
 
-    By axes "n" they are neighbours, else one. Where `inside` is false the place is outside of C,
-    and what is given counts for nothing.
+    With axes "n" these are adjacent elements, otherwise a single one. If `inside` is false the
+    place lies outside C, and the values are unspecified.
     """
 
     source: ext.Operand[Any]
@@ -131,8 +133,8 @@ class ReadOperandOp(Tile.Operation, name="read_operand"):
 
 
 class HeldElementOp(ElementOp, name="held_element"):
-    """The same of what the thread has read before: `values`, of `tile.read_operand`, or a pair of
-    `tile.load_matrices`."""
+    """Like `tile.element`, but returns what the thread has read before: `values` of
+    `tile.read_operand`, or a pair of `tile.load_matrices`."""
 
     values: ext.Operand[Any]
 

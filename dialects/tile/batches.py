@@ -18,11 +18,11 @@ from ..verify import refuse
 
 
 class BatchOp(Tile.Operation, name="batch"):
-    """`(batch, row)`: the matrix and the M tile in it that the place `i` along M stands for.
+    """`(batch, row)`: the matrix, and the M tile in it, that the place `i` along M stands for.
 
-    There are `count` matrices with `tiles` M tiles each: i = batch * tiles + row. A count of -1 is
-    one that a launch says, and so are tiles of -1, of matrices with any number of rows; of those a
-    launch says both.
+    There are `count` matrices with `tiles` M tiles each: i = batch * tiles + row. A `count` or
+    `tiles` of -1 is known only at launch; if `tiles` is -1, for matrices with any number of rows,
+    the launch gives both.
     """
 
     i: ext.Operand[ir.IndexType]
@@ -98,7 +98,8 @@ class MatrixOp(Tile.Operation, name="matrix"):
 
 
 class StackTilesOp(Tile.Operation, name="stack_tiles"):
-    """`count = matrices * each`: the M tiles of all matrices of a stack, `each` of every one."""
+    """`count = matrices * each`: the number of M tiles of all matrices of a stack, with `each` per
+    matrix."""
 
     matrices: ext.Operand[ir.IndexType]
     each: ext.Operand[I32]

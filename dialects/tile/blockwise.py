@@ -55,9 +55,10 @@ class BlockwiseMatmulOp(MatmulOp, name="blockwise_matmul"):
 class BlockwiseMmaOp(MmaOp, name="blockwise_mma"):
     """`acc[M,N] = (accumulate ? acc : 0) + a_scales * b_scales * (a[M,K] * b[N,K]^T)`.
 
-    The tiles are the `i`-th of A, the `j`-th of B and the `k`-th along K, all of one block of K.
-    Scales of either operand are a view, of which threads read those of these places, or a vector in
-    shared memory with one for each row of its tile. It is complete when it is issued.
+    The tiles are the `i`-th of A, the `j`-th of B and the `k`-th along K, all within one block of
+    K. The scales of an operand are either a view, from which threads read those of these places, or
+    a vector in shared memory with one scale per row of its tile. The op is complete when it is
+    issued.
     """
 
     a_scales: ext.Operand[Any]
@@ -78,7 +79,7 @@ class BlockwiseMmaOp(MmaOp, name="blockwise_mma"):
 
 
 class BlockwisePairMmaOp(PairMmaOp, name="blockwise_pair_mma"):
-    """The same by a pair of CTAs, as `tile.pair_mma`.
+    """Like `tile.blockwise_mma`, by a pair of CTAs, as `tile.pair_mma`.
 
     `i` is this CTA's tile of A, whose scales it has; each CTA has the scales of all N columns.
     """

@@ -39,7 +39,7 @@ class LoadBoxesOp(Tile.Operation, name="load_boxes"):
 
 
 class BoxRowsOp(Tile.Operation, name="box_rows"):
-    """`count = min(rows, most)`: rows of the boxes of a view that has `rows` of them."""
+    """`count = min(rows, most)`: the rows of the boxes of a view with `rows` rows."""
 
     rows: ext.Operand[ir.IndexType]
     most: ir.IntegerAttr
@@ -51,9 +51,9 @@ class BoxRowsOp(Tile.Operation, name="box_rows"):
 
 
 class PrefetchBoxesOp(Tile.Operation, name="prefetch_boxes"):
-    """Asks L2 for what a load of tile (i, j) of a view will bring, without waiting for it.
+    """Prefetches into L2 what a load of tile (i, j) of a view will read, without waiting for it.
 
-    `tile` is the type of what it goes to. With an `axis` it is the part of this CTA, one of `parts`
+    `tile` is the type of the destination. With an `axis`, it is this CTA's part, one of `parts`
     along the axis.
     """
 

@@ -47,9 +47,10 @@ class DualMatmulOp(MatmulOp, name="dual_matmul"):
 
 
 class DualMmaOp(MmaOp, name="dual_mma"):
-    """`acc[M,c] = (accumulate ? acc : 0) + a[M,K] * b[c,K]^T`, and N/2 columns on the same of b2.
+    """`acc[M,c] = (accumulate ? acc : 0) + a[M,K] * b[c,K]^T` for c < N/2, and the same with b2 for
+    the other N/2 columns.
 
-    `b` and `b2` have N/2 rows each, where acc has N columns.
+    `acc` has N columns; `b` and `b2` have N/2 rows each.
     """
 
     b2: ext.Operand[SmemType]
@@ -59,7 +60,8 @@ class DualMmaOp(MmaOp, name="dual_mma"):
 
 
 class DualPairMmaOp(PairMmaOp, name="dual_pair_mma"):
-    """The same by a pair of CTAs, as `tile.pair_mma`: each has half of the rows of b and of b2."""
+    """Like `tile.dual_mma`, by a pair of CTAs, as `tile.pair_mma`: each has half of the rows of b
+    and of b2."""
 
     b2: ext.Operand[SmemType]
 

@@ -13,8 +13,8 @@ STEP = 8
 
 
 class EdgeRowsOp(Tile.Operation, name="edge_rows"):
-    """`count = step < first ? rows : min(rows, those of extent from i*rows on)`, where those that
-    a view of `extent` rows has are rounded up to a multiple of `unit`."""
+    """`count = step < first ? rows : min(rows, extent - i*rows)`: the rows of tile `i` in bounds of
+    a view with `extent` rows, rounded up to a multiple of `unit`."""
 
     i: ext.Operand[ir.IndexType]
     step: ext.Operand[ir.IndexType]
@@ -74,8 +74,8 @@ class EdgeMulticastOp(TmaMulticastOp, name="edge_multicast"):
 
 
 class EdgeBoxRowsOp(BoxRowsOp, name="edge_box_rows"):
-    """`count`: what boxes bring of the first `rows` of a tile of `most`, cut into `parts`: these,
-    and `unit` rows of each part that has none."""
+    """`count`: the rows that boxes load of the first `rows` of a tile of `most`, cut into `parts`:
+    these rows, and `unit` rows for each part that has none."""
 
     unit: ir.IntegerAttr
     parts: ir.IntegerAttr

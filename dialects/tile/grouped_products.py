@@ -92,7 +92,8 @@ class GroupedDualMatmulOp(DualMatmulOp, name="grouped_dual_matmul"):
 class GatheredDualMatmulOp(GroupedDualMatmulOp, name="gathered_dual_matmul"):
     """`c[r,N] = f(sum_k a[s,k] * b[g,N,k], sum_k a[s,k] * b2[g,N,k])` with s = rows[r].
 
-    As `tile.grouped_dual_matmul`, of the rows of `a` that `rows` names for each row r of group g.
+    Like `tile.grouped_dual_matmul`, with the rows of `a` that `rows` names for each row r of group
+    g.
     """
 
     rows: ext.Operand[ir.RankedTensorType]
@@ -113,9 +114,9 @@ def groups_rows(matmul: MatmulOp) -> bool:
 
 
 class GroupAtomsOp(Tile.Operation, name="group_atoms"):
-    """`first`: rows of atoms that the groups before `group` have, which `offsets` cuts.
+    """`first`: the number of rows of atoms in the groups before `group`, according to `offsets`.
 
-    A group of m rows has ⌈m / 128⌉ of them.
+    A group of m rows has ⌈m / 128⌉ rows of atoms.
     """
 
     group: ext.Operand[ir.IndexType]
@@ -132,8 +133,9 @@ class GroupAtomsOp(Tile.Operation, name="group_atoms"):
 class GroupScalesOp(GroupRowsOp, name="group_scales"):
     """`part`: the scales of `count` rows of a group, from line `first` of `whole` on.
 
-    `form` says what lines are: "rows" of a view of scales [rows, blocks], "columns" of one [blocks,
-    rows], or "atoms", rows of those. Loads past the last row may give what lies there.
+    `form` says what a line is: "rows" for a row of a view of scales [rows, blocks], "columns" for a
+    column of one [blocks, rows], and "atoms" for a row of atoms. Loads past the last row may return
+    what lies there.
     """
 
     form: ir.StringAttr

@@ -74,7 +74,7 @@ class GroupedMatmulOp(MatmulOp, name="grouped_matmul"):
 class GatheredMatmulOp(GroupedMatmulOp, name="gathered_matmul"):
     """`c[r,N] = f(sum_k a[rows[r],K] * b[g,N,K])` for every row r of group g.
 
-    As `tile.grouped_matmul` of groups of rows, of which `rows` says where in `a` they are.
+    Like `tile.grouped_matmul` with groups of rows; `rows` says where in `a` they are.
     """
 
     rows: ext.Operand[ir.RankedTensorType]
@@ -92,7 +92,7 @@ class GatheredMatmulOp(GroupedMatmulOp, name="gathered_matmul"):
 class OrderedMatmulOp(GroupedMatmulOp, name="ordered_matmul"):
     """`c[g,M,N] = f(sum_k a[M,k] * b[N,k])` over every k of group g, for the groups in `order`.
 
-    As `tile.grouped_matmul` of groups of K: tiles of the first group in `order` come first.
+    Like `tile.grouped_matmul` with groups of K; the tiles of the first group in `order` come first.
     """
 
     order: ext.Operand[ir.RankedTensorType]
@@ -150,9 +150,9 @@ def _verify_ends(op: Any, groups: int) -> bool:
 class GroupOp(Tile.Operation, name="group"):
     """`(group, row, first, count)` of the place `i` along M.
 
-    A place is `tile` rows of a group, and each group has a multiple of `together` of them; it has
-    `count` rows from row `first` of all on. A place past the last group has 0 rows. There are
-    `extent` rows, or where that is -1 as many as a launch says.
+    A place is `tile` rows of a group, and each group has a multiple of `together` places. The place
+    has `count` rows, from row `first` of all rows on; past the last group it has 0. There are
+    `extent` rows in all; -1 means that the launch gives them.
     """
 
     i: ext.Operand[ir.IndexType]
@@ -178,9 +178,11 @@ class GroupAtOp(GroupOp, name="group_at"):
 
 
 class GroupStartsOp(Tile.Operation, name="group_starts"):
-    """Lane l of each warp has the groups from `l * ceil(groups / 32)` on, as many each. `row`: the
-    first row of them, `place`: the places along M in front of them, as of `tile.group`; `count`:
-    those of all groups together. All 32 lanes run it.
+    """The place at which the groups of a lane begin: lane l of each warp has the groups from `l *
+    ceil(groups / 32)` on, that many each.
+
+    `row` is the first row of the lane's groups, and `place` the number of places along M before
+    them, as in `tile.group`. `count` is the number of places of all groups. All 32 lanes run it.
     """
 
     offsets: ext.Operand[ir.MemRefType]
@@ -230,8 +232,8 @@ class GroupRowsOp(Tile.Operation, name="group_rows"):
 class GatheredRowsOp(GroupRowsOp, name="gathered_rows"):
     """`part`: the rows `rows[first]` to `rows[first + count - 1]` of `whole`, in this order.
 
-    Its type is that of `whole` with as many rows as there are numbers in `rows`. Loads of rows
-    after the last one may give any of `whole`.
+    Its type is that of `whole`, with as many rows as `rows` has elements. Loads of rows after the
+    last one may return any row of `whole`.
     """
 
     rows: ext.Operand[ir.MemRefType]
@@ -255,9 +257,10 @@ def gathered_view(whole: ir.MemRefType, rows: int) -> ir.MemRefType:
 
 
 class GroupDepthOp(Tile.Operation, name="group_depth"):
-    """`(first, count)`: group `group` has `count` of the `extent` along K, from `first` on.
+    """`(first, count)`: group `group` has `count` of the `extent` elements along K, from `first`
+    on.
 
-    The extent is -1 where a launch says it.
+    An extent of -1 is known only at launch.
     """
 
     group: ext.Operand[ir.IndexType]
@@ -292,7 +295,7 @@ class GroupColumnsOp(Tile.Operation, name="group_columns"):
 class GroupStepsOp(Tile.Operation, name="group_steps"):
     """`steps = ceil(count / depth) - less`, at least `least` and at most `most`.
 
-    What bounds a loop over K tiles, each of `depth`. Further steps up to `most` would add nothing.
+    It is the bound of a loop over K tiles of `depth`. Further steps up to `most` would add nothing.
     """
 
     count: ext.Operand[ir.IndexType]

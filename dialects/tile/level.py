@@ -43,8 +43,8 @@ class NarrowMmaOp(MmaOp, name="narrow_mma"):
 
 
 class TakeColumnsOp(Tile.Operation, name="take_columns"):
-    """`acc[:,:columns] = own[:,:columns]`, once the MMAs that add to `own` are waited for, and 0
-    elsewhere: what the lowering makes after the MMAs of each width."""
+    """`acc[:,:columns] = own[:,:columns]`, and 0 elsewhere, once the MMAs that add to `own` are
+    done. The lowering makes it after the MMAs of each width."""
 
     acc: ext.Operand[AccumulatorType]
     own: ext.Operand[AccumulatorType]

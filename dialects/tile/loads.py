@@ -16,8 +16,8 @@ from ..verify import (
 class LoadOp(Tile.Operation, name="load"):
     """`t[r,k] = view[i*R + r, j*K + k]`, zero outside the view; all threads copy.
 
-    Of a view of scales (`tile.scaled_matmul`), t is blocked: it gets whole atoms, those that the
-    scales of rows i*R to i*R + R - 1 and blocks j*K to j*K + K - 1 lie in.
+    A tile of a view of scales (`tile.scaled_matmul`) is blocked: it gets the whole atoms that
+    contain the scales of rows i*R to i*R + R - 1 and blocks j*K to j*K + K - 1.
     """
 
     view: ext.Operand[ir.MemRefType]
@@ -32,9 +32,9 @@ class LoadOp(Tile.Operation, name="load"):
 class CopyOp(Tile.Operation, name="copy"):
     """`t[r,k] = view[i*R + r, j*K + k]` into a slot's tile, zero outside the view.
 
-    All threads of the producer copy; `pipe.commit` publishes what they wrote. Once loops are
-    written out, `whole` names those of i and j whose tiles all lie inside the view, and of linear
-    scales `shared` how many rows and blocks have one scale, where that is not one of each.
+    All threads of the producer copy, and `pipe.commit` publishes what they wrote. Once loops are
+    expanded, `whole` names those of i and j whose tiles all lie inside the view. For linear scales,
+    `shared` is the number of rows and of blocks that share a scale, unless each has its own.
     """
 
     view: ext.Operand[ir.MemRefType]
@@ -47,10 +47,10 @@ class CopyOp(Tile.Operation, name="copy"):
 
 
 class CopyTogetherOp(Tile.Operation, name="copy_together", traits=[ir.NoTerminatorTrait]):
-    """What the `tile.copy` in the body copy, which move bytes to their places in registers.
+    """Runs the copies of all `tile.copy` in its body together, which shift bytes in registers.
 
-    Rows may start anywhere in 16 bytes. A thread has loads of all tiles under way before it stores
-    the first.
+    Rows may start anywhere in 16 bytes. A thread starts the loads of all tiles before it stores the
+    first.
     """
 
     body: ext.Region
@@ -78,8 +78,8 @@ class TensorMapOp(Tile.Operation, name="tensor_map"):
 class TmaLoadOp(Tile.Operation, name="tma_load"):
     """`t[r,k] = view[i*R + r, j*K + k]` by TMA, zero outside the view; one thread issues.
 
-    A view with fewer rows than a K-major tile may have boxes of its own rows only; where a launch
-    says how many rows there are, it then says those of the boxes, too.
+    If a view has fewer rows than a K-major tile, its boxes may have only these rows. If the launch
+    gives the number of rows, it also gives that of the boxes.
     """
 
     map: ext.Operand[TensorMapType]
@@ -125,8 +125,8 @@ class TmaGatherOp(Tile.Operation, name="tma_gather"):
 class TmaMulticastOp(Tile.Operation, name="tma_multicast"):
     """`t[r,k] = view[i*R + r, j*K + k]` in `parts` CTAs of the cluster at once.
 
-    The CTAs in a line along `axis` ("m" or "n"; with pairs, every second along M) need the same
-    tile: each loads its part of the rows and TMA writes it to all of them.
+    The CTAs in line along `axis` ("m" or "n"; with pairs, every second one along M) need the same
+    tile: each loads its part of the rows, and TMA writes it to all of them.
     """
 
     map: ext.Operand[TensorMapType]

@@ -16,10 +16,10 @@ MARKS = "marks"
 
 
 class MarkOp(Tile.Operation, name="mark"):
-    """`marks[CTA, column]` = the GPU's clock, in `unit`, when one thread of the agent is here.
+    """`marks[CTA, column]` = the GPU's clock, in `unit`, when one thread of the agent gets here.
 
-    `keep` says of which time that is, where it comes here several times. `place` is what people
-    call the place. CTAs are numbered along x of the grid first.
+    If it gets here several times, `keep` says which time is kept. `place` is the name of the point.
+    CTAs are numbered along x of the grid first.
     """
 
     marks: ext.Operand[ir.MemRefType]

@@ -35,9 +35,9 @@ GROUPS = (16, 32)
 
 
 class KeepOp(Tile.Operation, name="keep"):
-    """Inside the region of a `tile.matmul`: `value` is an element of a further output, too.
+    """Inside the region of a `tile.matmul`: `value` is also an element of a further output.
 
-    Outputs are numbered in the order of these ops; `tile.kept` gives the whole one.
+    Outputs are numbered in the order of these ops; `tile.kept` is the whole output.
     """
 
     value: ext.Operand[Any]
@@ -53,10 +53,11 @@ class KeepOp(Tile.Operation, name="keep"):
 
 
 class KeepGroupsOp(KeepOp, name="keep_groups"):
-    """Inside the region of a `tile.matmul`: of each `group` neighbours in a row of C one output.
+    """Inside the region of a `tile.matmul`: an output with one element per `group` adjacent
+    elements in a row of C.
 
-    It is `reduce` of their values, f32: "amax", the largest magnitude, or "sum". The last group of
-    a row may be shorter.
+    The element is `reduce` of their values, in f32: "amax", the largest magnitude, or "sum". The
+    last group of a row may be shorter.
     """
 
     group: ir.IntegerAttr
@@ -73,7 +74,7 @@ class KeepGroupsOp(KeepOp, name="keep_groups"):
 
 
 class KeptOp(Tile.Operation, name="kept"):
-    """`output[M,N]`: the further output of that number of the `tile.matmul` that gives `c`."""
+    """`output[M,N]`: the further output with this number of the `tile.matmul` that computes `c`."""
 
     c: ext.Operand[ir.RankedTensorType]
     number: ir.IntegerAttr
@@ -106,8 +107,8 @@ def kept_of(matmul: Any) -> list[KeptOp]:
 class StoreGroupsOp(Tile.Operation, name="store_groups"):
     """`view[i*M + r, (j*N + c) / group] = reduce of f(acc[r,c])` over each `group` columns.
 
-    `columns` is how many C has: those beyond them, and rows outside of the view, are dropped. The
-    region is f, as in `tile.matmul`, and gives f32.
+    C has `columns` columns; those beyond them, and rows outside the view, are dropped. The region
+    is f, as in `tile.matmul`, and returns f32.
     """
 
     acc: ext.Operand[AccumulatorType]
@@ -129,10 +130,8 @@ class StoreGroupsOp(Tile.Operation, name="store_groups"):
 
 
 class WriteGroupOp(Tile.Operation, name="write_group"):
-    """`view[row, column / group] = value`, the `reduce` of the group that begins with a column.
-
-    `columns` are those of C.
-    """
+    """`view[row, column / group] = value`: the reduction of the group that begins with `column`,
+    one of the `columns` of C."""
 
     value: ext.Operand[ir.F32Type]
     view: ext.Operand[ir.MemRefType]

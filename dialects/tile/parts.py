@@ -26,10 +26,10 @@ class SplitRankOp(Tile.Operation, name="split_rank"):
 
 
 class SplitStartOp(Tile.Operation, name="split_start"):
-    """`first = rank * steps`: the step along K with which this CTA's part of it begins.
+    """`first = rank * steps`: the K step with which this CTA's part of K begins.
 
-    Every part has as many `steps`, which a `tile.group_steps` counts; those past the end of K load
-    zeros.
+    Every part has the same number of `steps`, which a `tile.group_steps` computes; steps past the
+    end of K load zeros.
     """
 
     rank: ext.Operand[ir.IndexType]
@@ -41,9 +41,9 @@ class ReducedStoreOp(Tile.Operation, name="reduced_store"):
     """`view[i*M + r, j*N + c] = f(acc_0[r,c] + acc_1[r,c] + ...)`, dropped outside the view.
 
     `acc_s` is the accumulator of the CTA of rank s along z. Every CTA writes its own to the one
-    slot of `partials`, in its shared memory, and stores the rows r = rank mod CTAs, which it sums
-    over the cluster in the order of ranks; of a transposed view those of C as it lies. The region
-    is f, as in `tile.matmul`.
+    slot of `partials`, in its shared memory. It stores the rows r = rank mod CTAs, which it sums
+    over the cluster in the order of ranks; for a transposed view these are rows of C as it is
+    stored. The region is f, as in `tile.matmul`.
     """
 
     acc: ext.Operand[AccumulatorType]
@@ -69,10 +69,10 @@ class ReducedStoreOp(Tile.Operation, name="reduced_store"):
 
 
 class WorkspaceOp(Tile.Operation, name="workspace"):
-    """`memory`: rows in global memory that the CTAs of one tile share, and no others.
+    """`memory`: rows in global memory that the CTAs of one tile share.
 
-    `start` says what a launch finds there: "any", or "zero", which the kernel then leaves behind.
-    The launch gives memory for every place along x and y of the grid.
+    `start` says what a launch finds there: "any", or "zero", which the kernel then restores. The
+    launch provides memory for every place along x and y of the grid.
     """
 
     start: ir.StringAttr
@@ -91,11 +91,11 @@ class WorkspaceOp(Tile.Operation, name="workspace"):
 class GatheredStoreOp(Tile.Operation, name="gathered_store"):
     """`view[i*M + r, j*N + c] = f(acc_0[r,c] + acc_1[r,c] + ...)`, dropped outside the view.
 
-    `acc_p` is the accumulator of the CTA at p along z of the grid. Each writes its own to the rows
-    from p*M on of `partials`, and counts itself in the one word of `arrivals`. Each element is
-    added up in the order of p and stored by one CTA: by that which comes last, or, where all CTAs
-    of the grid may run at once, by one of those that have waited for all. No CTA waits longer than
-    a while, and the last one leaves zero in the word. The region is f, as in `tile.matmul`.
+    `acc_p` is the accumulator of the CTA at p along z of the grid. Each CTA writes its own to the
+    rows from p*M on of `partials`, and counts itself in at the one word of `arrivals`. Each element
+    is summed in the order of p and stored by one CTA: the last one, or, if all CTAs of the grid can
+    run at once, one of those that have waited for all. No CTA waits for longer than a limit, and
+    the last one resets the word to zero. The region is f, as in `tile.matmul`.
     """
 
     acc: ext.Operand[AccumulatorType]

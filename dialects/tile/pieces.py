@@ -37,11 +37,12 @@ LINES = "rows of the buffer must lie in line"
 
 
 class ReadFragmentOp(Tile.Operation, name="read_fragment"):
-    """`values`: sums of 16 of the warp's rows, as 8x8 matrices, two above each other.
+    """`values`: the accumulator elements of 16 of the warp's rows, as 8x8 matrices, two above each
+    other.
 
-    Of every 8 columns a thread has a pair of neighbours in one row, and a pair 8 rows below. The
-    first of the rows is `row` after the warp's own of the first MMA, the first of the columns
-    `start` after the warp's own. All threads of the team read together.
+    In every 8 columns a thread has a pair of adjacent columns in one row, and a pair 8 rows below.
+    The rows begin `row` rows after the warp's own of the first MMA, and the columns `start` columns
+    after the warp's own. All threads of the team read together.
     """
 
     sums: ext.Operand[AccumulatorType]
@@ -61,11 +62,11 @@ class ReadFragmentOp(Tile.Operation, name="read_fragment"):
 class ApplyEpilogueOp(Tile.Operation, name="apply_epilogue"):
     """`outputs[c] = f(values[first + c])`, where f is the region, as in `tile.matmul`.
 
-    Where f takes the sums of two products, those of the second are the second half of the values.
-    The outputs are neighbours in a row. They begin at (row, start + column) of tile (i, j) of C,
-    and so many rows and columns `behind` it, by which f reads other operands; `to` is the view or
-    its map, `extents` are those of a tile, and `whole` names those of i and j whose tiles all lie
-    inside the view.
+    If f takes the accumulators of two products, those of the second are the second half of the
+    values. The outputs are adjacent in a row. They begin `behind` rows and columns after (row,
+    start + column) of tile (i, j) of C, which is the place at which f reads other operands. `to` is
+    the view or its map, `extents` are those of a tile, and `whole` names those of i and j whose
+    tiles all lie inside the view.
     """
 
     values: ext.Operand[Any]
@@ -119,10 +120,11 @@ class WriteUnitOp(Tile.Operation, name="write_unit"):
 
 
 class WriteMatricesOp(Tile.Operation, name="write_matrices"):
-    """Four 8x8 matrices to the buffer by one stmatrix; each of `outputs` is a thread's pair of one.
+    """Writes four 8x8 matrices to the buffer by one stmatrix; each of `outputs` is a thread's pair
+    of one matrix.
 
-    The warp's 16 rows begin with `row`, and their 16 columns with `column`. The second matrix lies
-    below the first, the other two beside them; two pairs are of 8 columns.
+    The warp's 16 rows begin at `row`, and their 16 columns at `column`. The second matrix is below
+    the first, and the other two beside them. Two pairs stand for 8 columns.
     """
 
     buffer: ext.Operand[SmemType]
@@ -138,9 +140,10 @@ class WriteMatricesOp(Tile.Operation, name="write_matrices"):
 
 
 class LoadMatricesOp(Tile.Operation, name="load_matrices"):
-    """`values`: 8x8 matrices of a piece by one ldmatrix, a pair of neighbours of each in a thread.
+    """`values`: 8x8 matrices of a piece, by one ldmatrix; a thread gets a pair of adjacent elements
+    of each.
 
-    They lie as those of `tile.write_matrices`: four, or two above each other.
+    They are arranged as those of `tile.write_matrices`: four, or two above each other.
     """
 
     piece: ext.Operand[SmemType]
@@ -164,7 +167,7 @@ class LoadMatricesOp(Tile.Operation, name="load_matrices"):
 
 
 class WritePairsOp(Tile.Operation, name="write_pairs"):
-    """The same by the threads' own stores."""
+    """Like `tile.write_matrices`, by ordinary stores of the threads."""
 
     buffer: ext.Operand[SmemType]
     row: ext.Operand[I32]

@@ -9,9 +9,9 @@ from ..verify import refuse, verify_order
 
 
 class PlaceOp(Tile.Operation, name="place"):
-    """`(i, j)`: this CTA's tile of the cluster tile that is handed out as the `number`-th.
+    """`(i, j)`: this CTA's tile of the cluster tile that is the `number`-th to be handed out.
 
-    A cluster tile is what the CTAs of a cluster compute together, each the tile at its place in it.
+    A cluster tile is what the CTAs of a cluster compute together, one tile each at its place.
     `tiles`, `order` and `group` are as in `tile.for_each_tile`.
     """
 
@@ -27,9 +27,10 @@ class PlaceOp(Tile.Operation, name="place"):
 
 
 class CountedPlaceOp(PlaceOp, name="counted_place"):
-    """`(i, j)`, as of `tile.place`, of `counted` tiles along M or N, which a launch says.
+    """Like `tile.place`, with a number of tiles `counted` along M or N that is known only at
+    launch.
 
-    `tiles` has -1 in their place.
+    `tiles` has -1 on that axis.
     """
 
     counted: ext.Operand[I32]
@@ -42,10 +43,11 @@ class CountedPlaceOp(PlaceOp, name="counted_place"):
 
 
 class GroupPlaceOp(CountedPlaceOp, name="group_place"):
-    """`(i, j)`, as of `tile.counted_place`, where all tiles of a group of rows come before those of
-    the next one: along its rows in bands of up to `group` tiles, then along the other axis.
+    """Like `tile.counted_place`, but all tiles of a group of rows come before those of the next
+    one: along its rows in bands of up to `group` tiles, then along the other axis.
 
-    Groups are cut as by `tile.group`, and found by lanes as by `tile.group_at`. All 32 run it.
+    Groups are divided as in `tile.group`, and lanes find them as in `tile.group_at`. All 32 lanes
+    run it.
     """
 
     offsets: ext.Operand[ir.MemRefType]

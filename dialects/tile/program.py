@@ -40,9 +40,9 @@ WRITES = ("rows", "matrices")
 class MatmulOp(Tile.Operation, name="matmul"):
     """`c[M,N] = f(sum_k a[M,K] * b[N,K])` on whole tensors.
 
-    `a_major` "k" means that a is stored [M,K], "mn" [K,M]; likewise b is [N,K] or [K,N].
-    The region is f; its argument is the sum, i32 of integers and f32 of others. Where c is a stack
-    [B,M,N], a, b or both have such a first dim, and the product is that of each matrix.
+    `a_major` "k" means that a is stored [M,K], "mn" [K,M]; likewise b is [N,K] or [K,N]. The region
+    is f; its argument is the sum, i32 for integers and f32 otherwise. If c is a stack [B,M,N], then
+    a, b or both have such a first dim too, and there is one product per matrix.
     """
 
     a: ext.Operand[ir.RankedTensorType]
@@ -98,10 +98,10 @@ class KernelOp(
 ):
     """The program that every CTA of `grid`, in clusters of `cluster`, runs with `threads` threads.
 
-    Where `fallback` says CTAs of a smaller cluster, several of these may start in the place of one.
-    Block arguments are the views a, b, other epilogue operands and c, named by `arg_names`. Where
-    c has a dynamic number of rows, or of matrices, the launch says it, and a grid of -1 along x has
-    a CTA for each M tile, in whole clusters.
+    If `fallback` gives the shape of a smaller cluster, several of these may start in the place of
+    one. Block arguments are the views a, b, other epilogue operands and c, named by `arg_names`. If
+    c has a dynamic number of rows, or of matrices, the launch gives it, and a grid of -1 along x
+    has a CTA for each M tile, in whole clusters.
     """
 
     sym_name: ir.StringAttr
@@ -209,8 +209,8 @@ class MmaOp(Tile.Operation, name="mma"):
 class AwaitMmaOp(Tile.Operation, name="await_mma"):
     """Waits until all but the `pending` newest of the MMAs that this agent issued are done.
 
-    For targets that have an agent wait for its MMAs before it releases what they read; without
-    it, releases follow the MMAs by themselves.
+    It is for targets on which an agent waits for its MMAs before it releases their operands.
+    Elsewhere the release itself follows the MMAs.
     """
 
     pending: ir.IntegerAttr
@@ -289,10 +289,11 @@ class StagedStoreOp(Tile.Operation, name="staged_store"):
 
 
 class ElementOp(Tile.Operation, name="element"):
-    """`value`: the element of `source` beside the one that the epilogue computes.
+    """`value`: the element of `source` that belongs to the element which the epilogue computes.
 
-    `axes` says what the source is indexed by: "m" (one value a row), "n" (a column), "mn", or ""
-    (one value for all); in a `tile.matmul` of stacks also by "b", their first dim, before these.
+    `axes` are the axes by which the source is indexed: "m" (one value per row), "n" (per column),
+    "mn", or "" (one value for all). In a `tile.matmul` of stacks they may begin with "b", the first
+    dim.
     """
 
     source: ext.Operand[Any]
@@ -311,11 +312,11 @@ class ElementOp(Tile.Operation, name="element"):
 
 
 class ForEachTileOp(Tile.Operation, name="for_each_tile", traits=[ir.NoTerminatorTrait]):
-    """Runs the body for every tile `(i, j)` that falls to this CTA, one after the other.
+    """Runs the body for every tile `(i, j)` of this CTA, one after the other.
 
-    `tiles` is how many tiles C has along M and N; `order` ("m", "n", "grouped" or "hilbert") and
-    `group` (tiles along M) say in which order tiles are handed out. Clusters take turns: the next
-    tile of a cluster is as many further as there are clusters in the grid.
+    `tiles` is the number of tiles of C along M and N; `order` ("m", "n", "grouped" or "hilbert")
+    and `group` (tiles along M) give the order in which tiles are handed out. Clusters take tiles in
+    turn: the next tile of a cluster is as many tiles further as there are clusters in the grid.
     """
 
     tiles: ir.ArrayAttr
@@ -328,7 +329,7 @@ class ForEachTileOp(Tile.Operation, name="for_each_tile", traits=[ir.NoTerminato
 
 
 class YieldOp(Tile.Operation, name="yield", traits=[ir.IsTerminatorTrait]):
-    """`value`: what f gives for one element."""
+    """`value`: the result of f for one element."""
 
     value: ext.Operand[Any]
 

@@ -26,11 +26,12 @@ SCALES_BYTES, SCALES_RANK = (1, 2, 4), 5
 
 
 class QuantizeOp(KeepOp, name="quantize"):
-    """Inside the region of a `tile.matmul`: `element` is the value over the scale of its block.
+    """Inside the region of a `tile.matmul`: `element` is the value divided by the scale of its
+    block.
 
-    A block is `block` neighbours in a row of C. Elements are rounded to nearest, ties to even, and
-    cut to the largest number. The scales, of type `scale`, are a further output, the last one; C
-    is the elements. `rounding` says how a scale is made of the largest magnitude of a block.
+    A block is `block` adjacent elements in a row of C. Elements are rounded to nearest, ties to
+    even, and clamped to the largest number. C is the elements; the scales, of type `scale`, are the
+    last further output. `rounding` says how a scale follows from the largest magnitude of a block.
     """
 
     block: ir.IntegerAttr
@@ -56,10 +57,10 @@ class QuantizeOp(KeepOp, name="quantize"):
 
 
 class StoreQuantizedOp(Tile.Operation, name="store_quantized"):
-    """`view[i*M + r, j*N + c] = f(acc[r,c]) / scale`, and the scales, of each `block` columns.
+    """`view[i*M + r, j*N + c] = f(acc[r,c]) / scale`, and the scales of each `block` columns.
 
-    `scales` are blocked, [rows/128, blocks/4, 32, 4, 4], and what pads them becomes zero. Outside
-    of the view nothing is stored. The region is f, as in `tile.matmul`, and gives f32.
+    `scales` are blocked, [rows/128, blocks/4, 32, 4, 4]; their padding becomes zero. Nothing is
+    stored outside the view. The region is f, as in `tile.matmul`, and returns f32.
     """
 
     acc: ext.Operand[AccumulatorType]
@@ -88,10 +89,10 @@ class StoreQuantizedOp(Tile.Operation, name="store_quantized"):
 
 
 class BlockScaleOp(Tile.Operation, name="block_scale"):
-    """`code`: the scale of a block of `element`s whose largest magnitude is `amax`, in its bits.
+    """`code`: the bits of the scale of a block of `element`s whose largest magnitude is `amax`.
 
-    `number` is what it stands for. An element is its value times `reciprocal`, of ue8m0 exactly; of
-    ue4m3 `number` says what that leaves of the value. Nothing is multiplied by a scale of zero.
+    `number` is the value of the scale. An element is its value times `reciprocal`, exactly for
+    ue8m0; for ue4m3, `number` gives the remainder. Nothing is multiplied by a scale of zero.
     """
 
     amax: ext.Operand[ir.F32Type]
@@ -108,9 +109,9 @@ class BlockScaleOp(Tile.Operation, name="block_scale"):
 
 
 class WriteCodesOp(Tile.Operation, name="write_codes"):
-    """`view[row, column + c] = codes[c]`: one store of bytes of elements, packed.
+    """`view[row, column + c] = codes[c]`: one store of packed elements, as bytes.
 
-    They go `behind` bytes after that of the column.
+    They begin `behind` bytes after the byte of the column.
     """
 
     codes: ext.Operand[Any]
@@ -128,9 +129,9 @@ class WriteCodesOp(Tile.Operation, name="write_codes"):
 
 
 class WriteScalesOp(Tile.Operation, name="write_scales"):
-    """`scales[row, number + s] = codes[s]`: one store of scales of neighbouring blocks of a row.
+    """`scales[row, number + s] = codes[s]`: one store of the scales of adjacent blocks of a row.
 
-    They lie in one atom, as bytes of one word: `number` is a multiple of how many they are.
+    They are bytes of one word of an atom, so `number` is a multiple of their count.
     """
 
     codes: ext.Operand[Any]

@@ -120,11 +120,12 @@ class ScaledMatmulOp(MatmulOp, name="scaled_matmul"):
 class ScaledMmaOp(MmaOp, name="scaled_mma"):
     """`acc[M,N] = (accumulate ? acc : 0) + (a * a_scales)[M,K] * (b * b_scales)[N,K]^T`.
 
-    `a_scales` are those of its CTA's M rows, `b_scales` of all N columns. A tile of N columns that
-    begins within an atom, at column `j` * N of b, has its scales there. It is the `k`-th along K;
-    elements from `extent` on are left out, since nobody wrote their scales. `a_type` and `b_type`
-    are what the MMA of `kind` takes the tiles' elements for, which of packed types are bytes. Once
-    pipes are barriers, `place` says which of the places of `sm.scale_columns` the scales go to.
+    `a_scales` are those of this CTA's M rows, `b_scales` those of all N columns. If a tile of N
+    columns begins within an atom, at column `j` * N of b, its scales begin there too. The tile is
+    the `k`-th along K; elements from `extent` on are left out, since they have no scales. `a_type`
+    and `b_type` are the element types that the MMA of `kind` reads from the tiles, which for packed
+    types are tiles of bytes. Once pipes are lowered to barriers, `place` says to which place of
+    `sm.scale_columns` the scales go.
     """
 
     a_scales: ext.Operand[SmemType]
@@ -143,9 +144,9 @@ class ScaledMmaOp(MmaOp, name="scaled_mma"):
 
 
 class ScaledPairMmaOp(PairMmaOp, name="scaled_pair_mma"):
-    """The same by a pair of CTAs, as `tile.pair_mma`.
+    """Like `tile.scaled_mma`, by a pair of CTAs, as `tile.pair_mma`.
 
-    `a_scales` are of this CTA's M rows; `b_scales` of all N columns are in both CTAs.
+    `a_scales` are those of this CTA's M rows; both CTAs have the `b_scales` of all N columns.
     """
 
     a_scales: ext.Operand[SmemType]

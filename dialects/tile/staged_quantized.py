@@ -15,8 +15,8 @@ from .quantized import verify_format
 class StagedQuantizedOp(StagedStoreOp, name="staged_quantized"):
     """`view[i*M + r, j*N + c] = f(acc[r,c]) / scale` through shared memory by TMA, and the scales.
 
-    A piece holds bytes of elements, and `to` is a map of C's bytes. Threads store the scales, as in
-    `tile.store_quantized`. The region gives f32, and `element` is what becomes of it.
+    A piece holds the bytes of the elements, and `to` is a map of the bytes of C. Threads store the
+    scales, as in `tile.store_quantized`. The region returns f32, which becomes an `element`.
     """
 
     scales: ext.Operand[ir.MemRefType]

@@ -18,7 +18,7 @@ WORDS_BYTES = (1, 2, 4, 8, 16)
 
 
 class AwaitSumsOp(Tile.Operation, name="await_sums"):
-    """`sums`: the accumulator once every MMA that this agent has to wait for is done."""
+    """`sums`: the accumulator, once every MMA that this agent must wait for is done."""
 
     acc: ext.Operand[AccumulatorType]
     sums: ext.Result[AccumulatorType]
@@ -30,7 +30,7 @@ class AwaitSumsOp(Tile.Operation, name="await_sums"):
 
 
 class StagingBufferOp(Tile.Operation, name="staging_buffer"):
-    """`buffer`: the buffer of the ring whose turn it is; what stores it may still be reading it."""
+    """`buffer`: the current buffer of the ring; the previous store may still be reading it."""
 
     staging: ext.Operand[Any]
     buffer: ext.Result[SmemType]
@@ -43,7 +43,7 @@ class StagingBufferOp(Tile.Operation, name="staging_buffer"):
 
 
 class NextBufferOp(Tile.Operation, name="next_buffer"):
-    """From here on it is the turn of the ring's next buffer."""
+    """Makes the next buffer of the ring the current one."""
 
     staging: ext.Operand[Any]
 
@@ -52,8 +52,8 @@ class TmaStoreOp(Tile.Operation, name="tma_store"):
     """`view[i*M + r, j*N + start + c] = buffer[r, c]` by TMA, dropped outside the view.
 
     M and N are those of a tile of C, `extents`. A buffer whose rows are contiguous ("mn") is stored
-    a chunk at a time, as columns of the view, which are contiguous then. Where boxes have fewer
-    rows than the buffer, the lane of a warpgroup that runs the op stores the rows of its own.
+    chunk by chunk, as columns of the view, which are contiguous then. If boxes have fewer rows than
+    the buffer, the lane of a warpgroup that runs the op stores the rows of its own warpgroup.
     """
 
     map: ext.Operand[TensorMapType]
@@ -76,7 +76,8 @@ class TmaStoreOp(Tile.Operation, name="tma_store"):
 
 
 class PartPlaceOp(Tile.Operation, name="part_place"):
-    """`place`: the byte of shared memory where the `part`-th `bytes` of a row of the buffer lie."""
+    """`place`: the byte of shared memory at which the `part`-th `bytes` of a row of the buffer
+    begin."""
 
     buffer: ext.Operand[SmemType]
     row: ext.Operand[I32]

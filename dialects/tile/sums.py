@@ -27,8 +27,8 @@ LANES_TEXT = f"2, 4, 8, 16 or a multiple of {WARP_LANES} up to {LANES_MAX}"
 class ViewMmaOp(Tile.Operation, name="view_mma"):
     """`acc[M,N] = (accumulate ? acc : 0) + a[i*M+r, k*K+l] * b[j*N+c, k*K+l]`, l below K.
 
-    Threads read the views as they multiply, without shared memory; K is `depth`. What lies outside
-    the views counts as zero.
+    Threads read the views while they multiply, without shared memory; K is `depth`. Elements
+    outside the views count as zero.
     """
 
     acc: ext.Operand[AccumulatorType]
@@ -52,8 +52,8 @@ class ViewMmaOp(Tile.Operation, name="view_mma"):
 class LaneMmaOp(ViewMmaOp, name="lane_mma"):
     """`acc[M,N] = (accumulate ? acc : 0) + a[i*M+r, k*K+l] * b[j*N+c, k*K+l]`, l below K.
 
-    As `tile.view_mma`, but `lanes` threads side by side share an element. Each multiplies parts
-    of K in turn, of elements that lie together; `tile.add_lanes` adds up what each has of the sum.
+    Like `tile.view_mma`, but `lanes` adjacent threads share an element. Each multiplies contiguous
+    parts of K in turn, and `tile.add_lanes` adds up their partial sums.
     """
 
     lanes: ir.IntegerAttr
@@ -68,7 +68,8 @@ class LaneMmaOp(ViewMmaOp, name="lane_mma"):
 
 
 class DualLaneMmaOp(LaneMmaOp, name="dual_lane_mma"):
-    """The same, and N/2 columns after those of b the same of b2; each has N/2 of a tile's N."""
+    """Like `tile.lane_mma`, and for N/2 further columns the same with b2; b and b2 each have N/2 of
+    a tile's N columns."""
 
     b2: ext.Operand[ir.MemRefType]
 
@@ -82,10 +83,10 @@ class DualLaneMmaOp(LaneMmaOp, name="dual_lane_mma"):
 
 
 class AddLanesOp(Tile.Operation, name="add_lanes"):
-    """The first of the `lanes` of an element has the sum of what each had of it.
+    """Adds up the partial sums of the `lanes` of each element, in the first of these lanes.
 
-    It comes after the loop of `tile.lane_mma`. All threads run it together. Lanes of several
-    warps meet in `parts`, which has a row for each warp and a column for each of a thread's sums.
+    It comes after the loop of `tile.lane_mma`. All threads run it together. Lanes of several warps
+    meet in `parts`, which has a row per warp and a column per element of a thread.
     """
 
     acc: ext.Operand[AccumulatorType]
@@ -94,22 +95,22 @@ class AddLanesOp(Tile.Operation, name="add_lanes"):
 
 
 class ClearSumsOp(Tile.Operation, name="clear_sums"):
-    """`acc[M,N] = 0`: what this thread has of it."""
+    """`acc[M,N] = 0`, for the elements of this thread."""
 
     acc: ext.Operand[AccumulatorType]
 
 
 class FinishSumsOp(Tile.Operation, name="finish_sums"):
-    """From here on the sums are complete: products that a thread holds back are added.
+    """From here on the accumulator is complete: products that a thread still holds back are added.
 
-    Where it comes after a loop of `tile.mma`, each may leave its last products to the next.
+    After a loop of `tile.mma`, each step may leave its last products to the next one.
     """
 
     acc: ext.Operand[AccumulatorType]
 
 
 class SumsPlaceOp(Tile.Operation, name="sums_place"):
-    """`(row, column)`: the first element that this thread has, counted in the tile."""
+    """`(row, column)`: the place in the tile of this thread's first element."""
 
     acc: ext.Operand[AccumulatorType]
     row: ext.Result[I32] = ext.infer_result()
@@ -117,9 +118,9 @@ class SumsPlaceOp(Tile.Operation, name="sums_place"):
 
 
 class HasSumsOp(Tile.Operation, name="has_sums"):
-    """`has`: whether this thread has any to store.
+    """`has`: whether this thread has any elements to store.
 
-    Those beyond the grid of the tile have none, and of lanes that share elements the first has all.
+    Threads beyond the grid of the tile have none; of lanes that share elements, the first has all.
     """
 
     acc: ext.Operand[AccumulatorType]
@@ -127,7 +128,7 @@ class HasSumsOp(Tile.Operation, name="has_sums"):
 
 
 class SumsRowOp(Tile.Operation, name="sums_row"):
-    """`values`: what this thread has of the `number`-th of its rows."""
+    """`values`: this thread's elements of the `number`-th of its rows."""
 
     acc: ext.Operand[AccumulatorType]
     number: ir.IntegerAttr

@@ -34,14 +34,14 @@ class ThreadLanesOp(Tile.Operation, name="thread_lanes"):
 
 
 class ThreadRowOp(Tile.Operation, name="thread_row"):
-    """`row`: the row of an MMA's sums that this thread has; where it has two, the first."""
+    """`row`: this thread's row of an MMA's accumulator; if it has two, the first."""
 
     sums: ext.Operand[AccumulatorType]
     row: ext.Result[I32] = ext.infer_result()
 
 
 class ThreadColumnOp(Tile.Operation, name="thread_column"):
-    """`column`: the first of the `neighbours` columns of the sums that this thread has of a row."""
+    """`column`: the first of the `neighbours` adjacent columns that this thread has of a row."""
 
     sums: ext.Operand[AccumulatorType]
     neighbours: ir.IntegerAttr
@@ -49,10 +49,10 @@ class ThreadColumnOp(Tile.Operation, name="thread_column"):
 
 
 class ReadRowOp(Tile.Operation, name="read_row"):
-    """`values`: sums of this thread's row of the MMA whose rows begin with `row`.
+    """`values`: accumulator elements of this thread's row of the MMA whose rows begin at `row`.
 
-    They are neighbours, from the thread's first column and `start` columns of tensor memory on.
-    All threads of the team read together.
+    They are adjacent, from the thread's first column and `start` columns of tensor memory on. All
+    threads of the team read together.
     """
 
     sums: ext.Operand[AccumulatorType]
@@ -66,9 +66,9 @@ class ReadRowOp(Tile.Operation, name="read_row"):
 
 
 class ReadRowsOp(Tile.Operation, name="read_rows"):
-    """`upper`, `lower`: what this thread holds of the MMA whose rows begin with `row`.
+    """`upper`, `lower`: this thread's elements of the MMA whose rows begin at `row`.
 
-    It has two rows, 8 apart, and two neighbours of every 8 columns, of all or of its warp's.
+    It has two rows, 8 apart, and two adjacent columns of every 8, of all columns or of its warp's.
     """
 
     sums: ext.Operand[AccumulatorType]
@@ -86,10 +86,11 @@ class ReadRowsOp(Tile.Operation, name="read_rows"):
 
 
 class ReadMatricesOp(Tile.Operation, name="read_matrices"):
-    """`upper`, `lower`: sums of two rows of this thread, 8 apart, from tensor memory.
+    """`upper`, `lower`: accumulator elements of this thread's two rows, 8 apart, from tensor
+    memory.
 
-    They are of 16 rows of the MMA whose rows begin with `row`, in 16 lanes from `lanes` on, and of
-    the columns of tensor memory from `start` on: two neighbours of every 8 (tcgen05.ld.16x256b).
+    They belong to 16 rows of the MMA whose rows begin at `row`, in 16 lanes from `lanes` on, and to
+    the columns of tensor memory from `start` on: two adjacent ones of every 8 (tcgen05.ld.16x256b).
     All threads of the team read together.
     """
 
@@ -113,11 +114,13 @@ class ReadMatricesOp(Tile.Operation, name="read_matrices"):
 
 
 class WriteRowOp(Tile.Operation, name="write_row"):
-    """`view[row, column + behind + c] = f(values[first + c])`: one store of `width` neighbours.
+    """`view[row, column + behind + c] = f(values[first + c])`: one store of `width` adjacent
+    elements.
 
-    It is dropped outside the view's columns, of which a store has all or none. `whole` is "j" where
-    all tiles lie inside the view's columns, else "none". The region is f, as in `tile.matmul`;
-    where it takes the sums of two products, those of the second are the second half of the values.
+    It is dropped outside the view's columns; a store is inside or outside as a whole. `whole` is
+    "j" if all tiles lie inside the view's columns, else "none". The region is f, as in
+    `tile.matmul`; if it takes the accumulators of two products, those of the second are the second
+    half of the values.
     """
 
     values: ext.Operand[Any]
@@ -143,10 +146,10 @@ class WriteRowOp(Tile.Operation, name="write_row"):
 
 
 class ApplyToRowOp(Tile.Operation, name="apply_to_row"):
-    """`outputs[c] = f(values[first + c])`, of neighbours from (row, column) of C on.
+    """`outputs[c] = f(values[first + c])`, for adjacent elements from (row, column) of C on.
 
-    They are made for the output `to`, a view or a map of it. Where `inside` is false they lie
-    outside of C, and f reads no other operand. The region is f, as in `tile.write_row`.
+    They are for the output `to`, a view or a map of it. If `inside` is false they lie outside C,
+    and f reads no other operand. The region is f, as in `tile.write_row`.
     """
 
     values: ext.Operand[Any]
@@ -170,10 +173,11 @@ class ApplyToRowOp(Tile.Operation, name="apply_to_row"):
 
 
 class WritePartialOp(Tile.Operation, name="write_partial"):
-    """`memory[row, column + behind + c] = values[first + c]`: one store of `width` neighbours.
+    """`memory[row, column + behind + c] = values[first + c]`: one store of `width` adjacent
+    elements.
 
-    `memory` is a slot that holds sums of a tile, or a `tile.workspace`, which other CTAs read. A
-    store has up to 16 bytes.
+    `memory` is a slot with the accumulator of a tile, or a `tile.workspace`, which other CTAs read.
+    A store has up to 16 bytes.
     """
 
     values: ext.Operand[Any]
@@ -194,7 +198,8 @@ class WritePartialOp(Tile.Operation, name="write_partial"):
 
 
 class PartialOp(Tile.Operation, name="partial"):
-    """`pointer`: where `memory[row, column]` is: in this CTA's memory, or in a workspace."""
+    """`pointer`: the address of `memory[row, column]`, in this CTA's shared memory or in a
+    workspace."""
 
     memory: ext.Operand[Any]
     row: ext.Operand[I32]
@@ -211,7 +216,7 @@ class PartialOp(Tile.Operation, name="partial"):
 class ClearUnitOp(Tile.Operation, name="clear_unit"):
     """Zeros 16 bytes in each chunk of payload tile `tile` of slot `slot`.
 
-    They are the `unit`-th of the rows from `row` on, which lie one after the other in a chunk.
+    They are the `unit`-th 16 bytes of the rows from `row` on, which are contiguous within a chunk.
     """
 
     memory: ext.Operand[Any]

@@ -30,10 +30,9 @@ ZERO_DTYPE = "u8"
 class WeightMatmulOp(MatmulOp, name="weight_matmul"):
     """`c[M,N] = f(sum_g scales[N,g] * sum_k a[M,k] * (b[N,k] - zeros[N,g]))`, k of group g.
 
-    Like `tile.matmul` of matrices, K contiguous. `a` is bf16 or f16; `b` holds i8, f8E4M3FN,
-    f8E5M2, i4 or ui4. `scales`, of bf16, f16 or f32, are one for each `group` elements of K: 32,
-    64, 128 or all. Without scales `group` is 0. `zeros`, ui8 of 0 to 15, may come with scales of
-    ui4.
+    Like `tile.matmul` of matrices with K contiguous. `a` is bf16 or f16; `b` holds i8, f8E4M3FN,
+    f8E5M2, i4 or ui4. `scales`, of bf16, f16 or f32, are one per `group` elements of K: 32, 64, 128
+    or all. Without scales `group` is 0. `zeros`, ui8 from 0 to 15, are optional with scales of ui4.
     """
 
     group: ir.IntegerAttr
@@ -92,9 +91,9 @@ class WeightMatmulOp(MatmulOp, name="weight_matmul"):
 class WeightMmaOp(MmaOp, name="weight_mma"):
     """`acc[M,N] = (accumulate ? acc : 0) + sum_g scales[N,g] * sum_k a[M,k] * (b[N,k] - z[N,g])`.
 
-    The tiles are the `j`-th of B and the `k`-th along K. `b_type` says what the tile of B holds; of
-    four bits it is one of bytes. Threads read scales and zeros from the views; elements after the
-    last group are zero in A.
+    The tiles are the `j`-th of B and the `k`-th along K. `b_type` is the element type in the tile
+    of B, which for four bits is a tile of bytes. Threads read scales and zero points from the
+    views; elements after the last group are zero in A.
     """
 
     j: ext.Operand[ir.IndexType]
@@ -143,8 +142,8 @@ class WeightMmaOp(MmaOp, name="weight_mma"):
 class ExchangedWeightMmaOp(WeightMmaOp, name="exchanged_weight_mma"):
     """`acc[N,M] = (accumulate ? acc : 0) + sum_g scales[N,g] * sum_k (a[n,k] - z[N,g]) * b[m,k]`.
 
-    The same where A and B of the product are exchanged: `a` is the `j`-th tile of weights, of
-    `b_type`, and `b` that of what they are multiplied with.
+    Like `tile.weight_mma` with A and B of the product exchanged: `a` is the `j`-th tile of weights,
+    of `b_type`, and `b` is the tile of activations.
     """
 
     @property
