@@ -46,6 +46,8 @@ MOVES = (
     "tile.load_boxes",
     "tile.multicast_boxes",
 )
+# Ops that read columns of an accumulator from `start` on, in a loop over its columns.
+READS = ("tile.read_row", "tile.read_matrices", "tile.read_fragment")
 OPERANDS = {
     2: ("a", "b"),
     3: ("a", "b", "b2"),
@@ -167,9 +169,11 @@ def _tells_an_mma(op: ir.Operation) -> bool:
 
 
 def _counter(loop: Any) -> str | None:
-    first = loop.regions[0].blocks[0].operations[0]
-    if first.operation.name == "tile.place":
+    body = loop.regions[0].blocks[0]
+    if body.operations[0].operation.name == "tile.place":
         return "number"
+    if any(use.owner.name in READS for use in body.arguments[0].uses):
+        return "start"
     return "k" if _walks_k(loop) else None
 
 
