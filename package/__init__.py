@@ -1,17 +1,17 @@
 """From matmul to Blackwell and Hopper PTX, and an emulator that runs it.
 
-    matmul          a [m, k] · b [n, k]ᵀ by a kernel that is compiled when such arrays first come
+    matmul          a [m, k] · b [n, k]ᵀ, by a kernel that is compiled at the first such call
     compile         a spec, or linalg on tensors → PTX, cubin and manifest
-    compile_module  a module of torch → one kernel
+    compile_module  a torch module → one kernel
     load            a bundle → a function of arrays
-    grouped_mm      the products of groups of rows, as torch.nn.functional.grouped_mm has them
-    scaled_mm       the product of scaled operands, as torch.nn.functional.scaled_mm has it
-    scaled_grouped_mm  the same of groups
-    weight_only_mm  the product with weights of 8 or 4 bits that have scales of groups
-    emulate         PTX of any compiler, run on the CPU
+    grouped_mm      products of groups of rows, like torch.nn.functional.grouped_mm
+    scaled_mm       a product of scaled operands, like torch.nn.functional.scaled_mm
+    scaled_grouped_mm  products of groups of scaled operands
+    weight_only_mm  a product with 8-bit or 4-bit weights with group scales
+    emulate         runs PTX from any compiler on the CPU
 
-A name is imported when it is first asked for: `import tilewright` itself loads neither MLIR nor
-torch nor numpy. `load` and `emulate` need neither MLIR nor torch at all.
+A name is imported when it is first used: `import tilewright` itself loads neither MLIR nor torch
+nor numpy. `load` and `emulate` need neither MLIR nor torch at all.
 """
 
 from __future__ import annotations

@@ -13,9 +13,11 @@ from .kernel import Kernel
 
 
 def load(bundle: str | Path | Bundle, device: str | None = None) -> Kernel:
-    """A bundle as a function of arrays, for `device` or any that fits.
+    """Load a bundle as a function of arrays.
 
-    `bundle` is the path of a folder or zip, which is read and checked, or what `as_bundle` made.
+    bundle: the path of a folder or zip, which is read and checked, or what `as_bundle` made.
+    device: where to run it, as for `Kernel`; by default where its inputs are.
+
     Raises BundleError for a foreign or damaged bundle, and DeviceError for a device that is unknown
     or cannot be used here.
     """

@@ -62,65 +62,64 @@ def matmul(
     scale_rounding: str = "",
     precision: str | None = None,
 ) -> Any:
-    """a [..., m, k] · b [n, k]ᵀ, as torch.nn.functional.linear(a, b): b's rows are the output's
-    columns. b may be a stack [..., n, k], too: each matrix of `a` is multiplied with that of `b`.
+    """a [..., m, k] · b [n, k]ᵀ, like torch.nn.functional.linear(a, b): rows of b are columns of
+    the output. b may also be a stack [..., n, k]; then each matrix of `a` is multiplied by that of
+    `b`.
 
-    It runs on the GPU that holds `a`, or on the emulator for tensors in the CPU's memory. torch
-    records gradients, and torch.compile keeps the call as one operator.
+    It runs on the GPU that holds `a`, or on the emulator for tensors in CPU memory. It supports
+    torch's autograd, and torch.compile keeps the call as one operator.
 
-    a, b: torch tensors, numpy arrays, or anything with DLPack, of bf16, f16, f32 (multiplied as
-        `precision` says), f64 (as it is), float8_e4m3fn, float8_e5m2,
-        int8 or uint8. Either major order is taken as it lies,
-        where the target's MMA reads the type so (pass `w.T` for a `w` stored k × n), rows and
-        matrices with gaps between them, too. Other strides, gaps of other than multiples of 16
-        bytes where TMA would read a copy, and addresses that are not such multiples are copied,
-        with a CopyWarning from 1 MiB on. Dims of `a`
-        before its rows are rows of one matrix, and those before the matrices of stacks are one dim:
-        where they do not step evenly, as those of a contiguous tensor do, it is copied. Where both
-        are stacks, these dims broadcast as torch's do; a matrix that all share is not copied. Sizes
-        may be 0: without K the product is 0.
-    b may be a pair of matrices [n, k], too, as the gate and the up of SwiGLU: then `epilogue` takes
-        the sums of both, `lambda gate, up: silu(gate) * up`, and one kernel makes both. Halves of
-        one weight are `(w[:n], w[n:])`, its alternating rows `(w[0::2], w[1::2])`; both are read in
-        place. A second one that lies otherwise than the first is copied.
-    out: [..., m, n], row-major or column-major, with gaps or without; it is written and returned.
-        It may be one of `operands`. Without it a new one is made. Where no kernel writes a tensor
-        as it lies, as at addresses that are no multiples of 16 bytes, the result is copied there,
-        with a CopyWarning from 1 MiB on.
-    out_dtype: "bf16", "f16", "f32", "f64", "s32", "e4m3", "e5m2" (too large a sum becomes the
-        largest number), or torch's; by default that of `a`, bf16 for floats of 8 bits, and s32 for
-        integers. Or the name of a block-scaled format, as "mxfp8" or "nvfp4": the kernel quantises
-        blocks of each row, and the result is a pair of `data` and blocked `scales`, which
-        `scaled_mm` takes.
-    target: the chip; by default the GPU's own, and sm_100a on the emulator.
+    a, b: torch tensors, numpy arrays, or anything with DLPack, of bf16, f16, f32 (see `precision`),
+        f64, float8_e4m3fn, float8_e5m2, int8 or uint8. Both major orders are read in place, as far
+        as the MMA of the target reads the type so (pass `w.T` for a `w` stored k × n), and so is
+        padding between rows and matrices. These are copied, with a CopyWarning from 1 MiB on: other
+        strides, addresses that are no multiples of 16 bytes, and padding that is no such multiple
+        if TMA could read a copy. Leading dims of `a` are further rows of one matrix if b is a
+        matrix; leading dims of stacks count as one dim. If such dims cannot be merged without a
+        copy, the tensor is copied. Leading dims of two stacks broadcast as in torch, without
+        copying a shared matrix. Sizes may be 0; with K = 0 the product is 0.
+    b as a pair of matrices [n, k], such as the gate and up weights of SwiGLU: `epilogue` takes the
+        accumulators of both, `lambda gate, up: silu(gate) * up`, and one kernel computes both. The
+        pair may be halves of one weight, `(w[:n], w[n:])`, or its alternating rows, `(w[0::2],
+        w[1::2])`; both are read in place. If the second has another layout than the first, it is
+        copied.
+    out: [..., m, n], row-major or column-major, with or without padding. It is written and
+        returned, and may be one of `operands`. Without it, the result is a new tensor. If no kernel
+        can write the tensor in place, as at addresses that are no multiples of 16 bytes, the result
+        is copied to it, with a CopyWarning from 1 MiB on.
+    out_dtype: "bf16", "f16", "f32", "f64", "s32", "e4m3", "e5m2" (saturating), or a torch dtype; by
+        default the type of `a`, bf16 for 8-bit floats, and s32 for integers. Or the name of a
+        block-scaled format, such as "mxfp8" or "nvfp4": the kernel quantizes blocks of each row,
+        and the result is a pair of `data` and blocked `scales`, which `scaled_mm` takes.
+    target: the chip; by default that of the GPU, and sm_100a on the emulator.
     pipeline, preset: the passes as text, or the name of a preset. Without them the compiler chooses
-        a schedule. The kernel is kept in memory and on disk.
-    m: "dynamic" takes kernels for any number of rows, so that another one compiles nothing: a few
-        share all M, each for a range of rows and compiled when it is first needed. `a` is then
-        [..., m, k], and `b` a matrix. An `a` with M contiguous and gaps is copied, with a
-        CopyWarning.
-    batch: "dynamic" likewise takes kernels for stacks of any number of matrices: `b` is then
-        [..., n, k], and `a` a matrix or as many. With `m` both are any; `a` is then read in place
-        where its matrices lie one after the other.
-    k: "dynamic" takes one kernel for any K of matrices `x.T` and `y.T` of an x [k, m] and a y
-        [k, n], as gradients of weights are; an epilogue may come with it.
-    epilogue: a function (acc, *operands) of torch tensors that makes C of the sums, element by
-        element, in the same kernel. acc is [..., m, n], f32 (s32 for integers); what it returns is
-        rounded to C's type. It is traced, not called again: it must not depend on values. Where it
-        returns a tuple, the first is C and the others are outputs of the types that it gives them;
-        matmul then returns a tuple, and takes one as `out`.
-    math: how exact functions of the epilogue are, as tanh: "exact", as float32 code computes them,
-        or "fast", within half a unit in the last place of C before it is rounded; by default fast
-        where every output has 16 or 8 bits.
-    operands: the tensors that `epilogue` takes after acc, of shapes that broadcast to acc's.
-    scale_rounding: how a scale is made of the largest magnitude of its block, one of
-        `tilewright.scales.ROUNDINGS`, by default the first of the format's.
-    precision: of f32 operands: "tf32" multiplies them on a tensor core, by 10 fraction bits;
-        "3xtf32" does so three times, by two tf32 that make up each of them, within 2^-20 of each
-        product; "bf16x9" nine times, by the three bf16 that are each of them, with errors as those
-        of f32; "ieee" as they are, by the threads' fma. Without it torch's own setting decides
-        (torch.backends.cuda.matmul, torch.set_float32_matmul_precision): "bf16x9" where it leaves
-        out no digits, which is its default, else "tf32". Passes that are named are those of tf32.
+        a schedule. The kernel is cached in memory and on disk.
+    m: "dynamic" uses kernels for any number of rows, so that a new number compiles nothing: a few
+        kernels share all M, each for a range of rows, and each is compiled when it is first needed.
+        `a` is then [..., m, k], and `b` a matrix. An `a` with M contiguous and padding is copied,
+        with a CopyWarning.
+    batch: "dynamic" likewise uses kernels for any number of matrices: `b` is [..., n, k], and `a` a
+        matrix or a stack. With `m` both are dynamic, and `a` is read in place if there is no
+        padding between its matrices.
+    k: "dynamic" uses one kernel for any K, for `x.T` and `y.T` of an x [k, m] and a y [k, n], as in
+        gradients of weights; an epilogue is allowed.
+    epilogue: a function (acc, *operands) of torch tensors that computes C from the accumulator,
+        element by element, in the same kernel. acc is [..., m, n], f32 (s32 for integers), and the
+        result is rounded to the type of C. The function is traced once, so it must not depend on
+        values. If it returns a tuple, the first element is C and the others are further outputs of
+        their own types; matmul then returns a tuple, and takes one as `out`.
+    math: the accuracy of functions of the epilogue such as tanh: "exact", as float32 code computes
+        them, or "fast", within half a unit in the last place of C before rounding; by default fast
+        if every output has 16 or 8 bits.
+    operands: the tensors that `epilogue` takes after acc, of shapes that broadcast to that of acc.
+    scale_rounding: how a scale follows from the largest magnitude of its block, one of
+        `tilewright.scales.ROUNDINGS`; by default the first of the format.
+    precision: of f32 operands. "tf32" multiplies them on a tensor core with 10 fraction bits;
+        "3xtf32" by three such products, with errors up to 2^-20 of each product; "bf16x9" by nine
+        products of bf16, with errors like those of f32; "ieee" by FMA on CUDA cores. By default
+        torch's own setting decides (torch.backends.cuda.matmul,
+        torch.set_float32_matmul_precision): "bf16x9" if it asks for full precision, which is its
+        default, else "tf32". With a given pipeline or preset it is "tf32".
 
     Raises CompileError if the product cannot be compiled, DeviceError if it cannot be launched.
     """

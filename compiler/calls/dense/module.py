@@ -104,10 +104,10 @@ class ModuleKernel:
     def __call__(self, *inputs: Any, out: Any = None, **named: Any) -> Any:
         """The module's output for these inputs, with its parameters as they are now.
 
-        They may lie in memory as they like: what the kernel doesn't take so is copied first. Where
-        the inputs lie: on their GPU, on torch's current stream, or on the emulator. Raises
-        CompileError where torch would record a gradient, which a kernel has none of, and
-        DeviceError for tensors of other shapes, types or places.
+        Inputs in a layout that the kernel cannot read are copied first. The kernel runs where the
+        inputs are: on their GPU, on torch's current stream, or on the emulator. Raises CompileError
+        if torch would record a gradient, since a kernel has none, and DeviceError for tensors of
+        other shapes, types or devices.
         """
         _refuse_named(type_name(self.module), named)
         values = [self._shaped(each.detach(), n) for n, each in enumerate(self._taken(inputs))]
@@ -231,26 +231,25 @@ def compile_module(
 ) -> ModuleKernel:
     """One kernel for a module that multiplies two matrices: nn.Linear, an activation, a residual.
 
-    It may multiply its input with two weights of one shape, whose products an elementwise function
-    takes together: `silu(gate(x)) * up(x)`. Both may lie in one weight, as halves or in alternating
-    rows of it, where the module cuts the output of one nn.Linear into both.
+    The module may multiply its input by two weights of one shape, if an elementwise function
+    combines both products: `silu(gate(x)) * up(x)`. Both may be parts of one weight, its halves or
+    alternating rows, if the module splits the output of one nn.Linear accordingly.
 
     inputs: examples, which give the kernel its shapes and types; their values do not matter. The
-        kernel reads an operand as its example lies, without a copy, where its MMA can. Parameters
-        and buffers are inputs of the kernel as well, not constants.
-    target: the chip; by default that of the GPU on which the inputs lie, else sm_100a, for the
+        kernel reads an operand in the layout of its example, without a copy, if its MMA can.
+        Parameters and buffers are inputs of the kernel as well, not constants.
+    target: the chip; by default that of the GPU on which the inputs are, else sm_100a, for the
         emulator.
-    pipeline, preset, math: as for `matmul`, also in what they say of f32, of which torch's setting
-        decides when the module is compiled.
-    dynamic_shapes: sizes that only a call says, as torch.export takes them: a tuple with
-        `{0: Dim("m")}` for each input whose rows are that number, None for others. Kernels for any
-        M then share the calls. Of stacks `{0: Dim("batch")}` is the number of matrices, and
-        `{0: Dim("batch"), 1: Dim("m")}` that and the rows of each.
+    pipeline, preset, math: as for `matmul`. For f32, torch's setting at the time of this call
+        decides on the precision.
+    dynamic_shapes: sizes that are known only at a call, as in torch.export: a tuple with `{0:
+        Dim("m")}` for each input with that number of rows, None for others. Kernels for any M then
+        share the calls. For stacks, `{0: Dim("batch")}` is the number of matrices, and `{0:
+        Dim("batch"), 1: Dim("m")}` that and the rows of each.
+    named: must be empty; inputs are passed by position.
 
-    named: nothing; inputs come by their places.
-
-    Raises CompileError if torch cannot export the module, or the compiler cannot take it: for other
-    products beside the first, ops that are not elementwise, inputs that are not matrices.
+    Raises CompileError if torch cannot export the module, or if the compiler cannot compile it:
+    more than one product, ops that are not elementwise, inputs that are not matrices.
     """
     import torch
 

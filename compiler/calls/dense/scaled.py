@@ -66,31 +66,33 @@ def scaled_mm(
 
     All arguments up to use_fast_accum are those of torch.nn.functional.scaled_mm (torch 2.13).
 
-    mat_a, mat_b: [m, k] and [k, n], of torch. mat_b is K-major: pass `w.T` for a weight [n, k].
-    scale_a, scale_b, scale_recipe_a, scale_recipe_b: scales, or a list of two, and what each is, of
+    mat_a, mat_b: torch tensors [m, k] and [k, n]. mat_b is K-major: pass `w.T` for a weight [n, k].
+    scale_a, scale_b, scale_recipe_a, scale_recipe_b: the scales, or a list of two, and their kinds,
         torch.nn.functional.ScalingType: TensorWise (one f32), RowWise (f32 [m, 1] and [1, n]),
-        BlockWise1x32 (e8m0, of e4m3, e5m2 or e2m1), BlockWise1x16 (e4m3, of e2m1, with a TensorWise
-        f32 as a second one or without), or BlockWise1x128 and 128x128, as below.
-    swizzle_a, swizzle_b: SWIZZLE_32_4_4 of scales of 16 or 32, 512 bytes for each 128 rows and 4
-        blocks; None or NO_SWIZZLE for linear ones.
-    bias: [n] or None. contraction_dim: ().
-    output_dtype: "bf16", "f16", "f32", "e4m3" or "e5m2", or torch's, None for that of mat_a; or a
-        block-scaled format, as "nvfp4": then the result is a pair of `data` and blocked `scales`,
-        as that of `matmul`.
-    use_fast_accum: True sums products of 8-bit floats as the tensor core does, which on sm_89 and
-        sm_90a has 14 bits. With False threads of sm_90a add the sums of 128 elements of K in f32,
-        as they always do for scales of 128; on sm_89 it must be True. Elsewhere sums are of f32
-        either way.
+        BlockWise1x32 (e8m0, for e4m3, e5m2 or e2m1), BlockWise1x16 (e4m3, for e2m1, with or without
+        a TensorWise f32 as the second), or BlockWise1x128 and BlockWise128x128, as below.
+    swizzle_a, swizzle_b: SWIZZLE_32_4_4 for scales of 16 or 32 elements, 512 bytes per 128 rows and
+        4 blocks; None or NO_SWIZZLE for linear scales.
+    bias: [n] or None.
+    contraction_dim: must be ().
+    output_dtype: "bf16", "f16", "f32", "e4m3" or "e5m2", or a torch dtype; None for that of mat_a.
+        Or a block-scaled format, such as "nvfp4": the result is then a pair of `data` and blocked
+        `scales`, as for `matmul`.
+    use_fast_accum: True accumulates products of 8-bit floats as the tensor core does, which keeps
+        14 bits on sm_89 and sm_90a. With False, threads on sm_90a add the results of 128 elements
+        of K in f32, as they always do with scales of 128 elements; on sm_89 it must be True.
+        Elsewhere accumulation is in f32 either way.
     target, pipeline, preset: as for `matmul`.
 
-    BlockWise1x128 is f32 [m, k/128] and [n, k/128] with its rows contiguous, of both, or with
-    BlockWise128x128 of the other: f32 [l, n/128] with K contiguous, l = k/128 rounded up to a
-    multiple of 4 (docs/block-scales.md). On sm_100a and sm_120a these may be of e4m3 and powers of
-    two, e8m0 for one or both, in any order, and two of 128x128. Other f32 beside them, and on
-    sm_120a all others, are refused on the CPU; on a GPU nobody waits for them, and they become NaN,
-    as do the elements of C that they scale. Two f32 of sm_100a that lie otherwise are copied.
+    BlockWise1x128 scales are f32 [m, k/128] and [n, k/128] with contiguous rows. One operand may
+    have BlockWise128x128 instead: f32 [l, n/128] with K contiguous, where l is k/128 rounded up to
+    a multiple of 4 (docs/block-scales.md). On sm_100a and sm_120a, scales of e4m3 operands that are
+    powers of two may also be e8m0, for one or both operands, in any order, and both may be 128x128.
+    Beside e8m0, and always on sm_120a, f32 scales that are not powers of two are refused: by an
+    error on the CPU; on a GPU, which nobody waits for, they become NaN, as do the elements of C
+    that they scale. On sm_100a two f32 scales with another layout are copied.
 
-    Raises OptionError for what a recipe does not have, CompileError if the product cannot be
+    Raises OptionError for what a recipe does not support, CompileError if the product cannot be
     compiled, DeviceError if it cannot be launched.
     """
     texts = {"target": target, "pipeline": pipeline, "preset": preset}

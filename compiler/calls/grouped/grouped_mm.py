@@ -52,41 +52,43 @@ def grouped_mm(
     """Products of groups, with the signature of torch.nn.functional.grouped_mm.
 
     mat_a, mat_b, offs: torch tensors. With mat_a [rows, k] and mat_b [groups, k, n], the rows from
-        offs[g - 1] to offs[g] are multiplied with mat_b[g]. With mat_a [groups, m, k] and mat_b
-        [k, columns], the columns are grouped so; the result is then the transpose of a row-major
-        tensor. With mat_a [m, k] and mat_b [k, n] K is grouped, and the result is [groups, m, n]:
-        zeros for a group that is empty. Operands whose k is no row in memory are copied then.
-        With two stacks each product is that of two matrices, and offs must be None. mat_b may be a
-        pair of stacks [groups, k, n] where rows are grouped, gate and up of SwiGLU: the epilogue
-        takes the sums of both first. offs is
-        a vector of int32 on the device of the others. It is read by the kernel, and the host does
-        not wait for it; groups may begin at any row and be empty. What comes past the last group
-        is not defined.
-    bias: None, as torch has it; an epilogue adds one.
+        offs[g - 1] to offs[g] are multiplied by mat_b[g]. With mat_a [groups, m, k] and mat_b [k,
+        columns], the columns are grouped likewise, and the result is the transpose of a row-major
+        tensor. With mat_a [m, k] and mat_b [k, n], K is grouped, and the result is [groups, m, n],
+        zero for an empty group; operands that are not stored with k as their rows are copied. With
+        two stacks, each product is that of two matrices, and offs must be None. If rows are
+        grouped, mat_b may be a pair of stacks [groups, k, n], such as the gate and up weights of
+        SwiGLU: the epilogue takes the accumulators of both first. offs is a vector of int32 on the
+        device of the others. The kernel reads it, and the host does not wait for it; groups may
+        begin at any row, and may be empty. What is behind the last group is undefined.
+    bias: None, as in torch; an epilogue can add one.
     out_dtype: as for `matmul`; by default that of mat_a.
-    epilogue, operands: as for `matmul`, of an acc with the result's shape. Where rows are grouped,
-        an operand [groups, 1, n] (of columns [groups, m, 1]) has one row for each group, and the
-        function sees that of its own as [1, n]. Results may be several; reductions are refused.
-    rows: a vector of int32 on the device of the others, where rows are grouped: row r of the
-        product is of row rows[r] of mat_a, so that tokens need no copy in the order of their
-        experts. A number that mat_a has no row for counts as the nearest that it has.
-    order: "heavy" computes groups with the most of K first: where groups are of very different
-        sizes, none that takes long begins last. The order is found on the device, by a few small
-        kernels of torch (docs/grouped.md says when that pays). Of grouped rows and columns, whose
-        tiles take equally long, it is for the gradients of the matrices.
-    check_offsets: looks at offs on the host, which waits for them, and raises OptionError where one
-        is less than the one before it or beyond the rows. Without it such an offset counts as the
-        nearest that is neither. A group of K then has nothing where its offset is less than the
-        one before it, and each offset counts as the nearest from 0 to k.
-    m: "dynamic" takes kernels for any number of rows in all groups, or of k where that is grouped,
-        so that another one compiles nothing. mat_a must then be contiguous, or of 16 bits with a k
-        that is rows of both in memory, without an epilogue; rows are not gathered.
+    epilogue, operands: as for `matmul`, with an acc of the shape of the result. If rows are
+        grouped, an operand [groups, 1, n] (for grouped columns [groups, m, 1]) has one row per
+        group, and the function sees the row of its group as [1, n]. It may return several results;
+        reductions are refused.
+    rows: a vector of int32 on the device of the others, if rows are grouped: row r of the product
+        is computed from row rows[r] of mat_a, so tokens need not be copied into the order of their
+        experts. An index out of range counts as the nearest row.
+    order: "heavy" computes the groups with the largest K first, so that no long group begins last
+        if sizes differ much. The order is computed on the device, by a few small kernels of torch
+        (docs/grouped.md says when that pays). For grouped rows and columns, whose tiles all take
+        equally long, it applies to the gradients of the matrices.
+    check_offsets: checks offs on the host, which waits for them, and raises OptionError if one is
+        less than the one before it or beyond the rows. Without it, such an offset counts as the
+        nearest valid one. For a grouped K, a group whose offset is less than the one before it is
+        empty, and an offset is clamped to 0 and k.
+    m: "dynamic" uses kernels for any number of rows in all groups, or of k if K is grouped, so that
+        a new number compiles nothing. mat_a must then be contiguous; for a grouped k, both operands
+        must have 16 bits and be stored with k as their rows, and there must be no epilogue. Rows
+        are not gathered.
     target, pipeline, preset, precision: as for `matmul`. A grouped K of f32 is multiplied by
-        "bf16x9" where that is tf32, whose MMA reads no K as rows.
+        "bf16x9" where that would be "tf32", whose MMA cannot read operands that are stored with K
+        as their rows.
 
-    torch records gradients: that of mat_a is a product of groups of rows again, and that of mat_b
-    one of groups of K. The gradients of the latter are of groups of rows, and its offsets must be
-    in order for that. An epilogue is then a step of its own, by torch.
+    It supports torch's autograd: the gradient of mat_a is a product of groups of rows, and that of
+    mat_b one of groups of K. The gradients of a grouped K are products of groups of rows, so its
+    offsets must be in order. If torch records gradients, an epilogue is a separate step by torch.
 
     Raises OptionError for shapes and types that do not go together, CompileError if the product
     cannot be compiled, DeviceError if it cannot be launched.

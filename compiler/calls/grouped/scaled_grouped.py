@@ -49,31 +49,30 @@ def scaled_grouped_mm(
     pipeline: str | None = None,
     preset: str | None = None,
 ) -> Any:
-    """Products of groups, times factors, with torch's signature.
+    """Products of groups, times scales, with torch's signature.
 
     mat_a, mat_b, offs, check_offsets: as for `grouped_mm`, of e4m3 or e5m2. K of both must be
-        contiguous on sm_90a, whose MMA reads no other 8-bit operands; else they are copied.
-    scale_a, scale_b, scale_recipe_a, scale_recipe_b, swizzle_a, swizzle_b: as for `scaled_mm`, by
-        the recipe in f32. RowWise, of torch.nn.functional.ScalingType: one for each row of mat_a
-        and each column of mat_b: [rows] and [groups, n]; [groups, m] and [columns]; of stacks
-        [groups, m] and [groups, n]; where K is grouped, one for each group: [groups · m] and
-        [groups · n]. TensorWise: one, or one for each group, [groups], of an operand that has a
-        matrix for each.
-        BlockWise1x32 (e8m0, of e4m3, e5m2 or e2m1) and BlockWise1x16 (e4m3, of e2m1), on sm_100a
-        and sm_120a: with SWIZZLE_32_4_4 those of a stack are blocked for each matrix, and those of
-        grouped rows for each group, which begins with 128 rows of its own; without a swizzle [rows,
-        blocks] and [groups, n, blocks]. A TensorWise one beside them, in a list, is a factor.
-        BlockWise1x128 (f32 [rows, k/128], rows contiguous), with that or BlockWise128x128 of the
-        stack (f32, for each matrix as `scaled_mm` has it), on sm_90a and sm_100a. Of two stacks and
-        of rows that are grouped; none where K is.
-    bias, contraction_dim: None and (), as no recipe here takes them. What else is to be computed of
-        the sums, `grouped_mm` takes as an epilogue, of 8-bit floats, too.
-    rows: as for `grouped_mm`; scale_a is then one for each of them, as `scale[rows]` has it. None
-        with scales of blocks.
-    output_dtype, use_fast_accum, target, pipeline, preset: as for `scaled_mm`, but that the type is
-        bf16 by None, as torch has it.
+        contiguous on sm_90a, whose MMA reads 8-bit operands no other way; else they are copied.
+    scale_a, scale_b, scale_recipe_a, scale_recipe_b, swizzle_a, swizzle_b: as for `scaled_mm`, in
+        f32 unless stated otherwise. RowWise of torch.nn.functional.ScalingType: one per row of
+        mat_a and per column of mat_b, [rows] and [groups, n], or [groups, m] and [columns]; for
+        stacks [groups, m] and [groups, n]; if K is grouped, one per group as well, [groups · m] and
+        [groups · n]. TensorWise: a single one, or one per group, [groups], for an operand with one
+        matrix per group. BlockWise1x32 (e8m0, for e4m3, e5m2 or e2m1) and BlockWise1x16 (e4m3, for
+        e2m1), on sm_100a and sm_120a: with SWIZZLE_32_4_4, scales of a stack are blocked per
+        matrix, and those of grouped rows per group, which begins with 128 rows of its own; without
+        a swizzle they are [rows, blocks] and [groups, n, blocks]. A TensorWise scale beside them,
+        in a list, is a further factor. BlockWise1x128 (f32 [rows, k/128], rows contiguous), with
+        the same or with BlockWise128x128 of the stack (f32, per matrix as in `scaled_mm`), on
+        sm_90a and sm_100a; for two stacks and for grouped rows, not for a grouped K.
+    bias, contraction_dim: None and (), since no recipe here takes them. `grouped_mm` takes further
+        computations as an epilogue, also for 8-bit floats.
+    rows: as for `grouped_mm`; scale_a then has one scale per row, as `scale[rows]` has. None with
+        block scales.
+    output_dtype, use_fast_accum, target, pipeline, preset: as for `scaled_mm`, except that None is
+        bf16, as in torch.
 
-    Raises OptionError for what a recipe does not have, CompileError if the product cannot be
+    Raises OptionError for what a recipe does not support, CompileError if the product cannot be
     compiled, DeviceError if it cannot be launched.
     """
     texts = {"target": target, "pipeline": pipeline, "preset": preset}

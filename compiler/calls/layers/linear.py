@@ -20,13 +20,13 @@ PLACES = ("cpu", "cuda", "meta")
 
 
 class Linear(torch.nn.Linear):
-    """x [..., in_features] · weightᵀ + bias, as torch.nn.Linear has it, in one kernel.
+    """x [..., in_features] · weightᵀ + bias, like torch.nn.Linear, in one kernel.
 
-    Input and weight must be of 16 bits, which autocast may make them; sum and bias are added in
-    float32 and rounded once. Anything else, such as float32, a nested or sparse input, a weight
-    that brings functions of its own (as torchao's quantised ones) or another device, is torch's own
-    linear, so that a model never has less precision than it asks for. Where torch traces or
-    transforms the call, the bias is an operation of its own. On the CPU the kernel runs in the
+    Input and weight must have 16 bits, if need be by autocast; the bias is added to the accumulator
+    in float32, and the result is rounded once. Everything else uses torch's own linear, so that a
+    model never has less precision than it asks for: float32, nested or sparse inputs, weights with
+    functions of their own (such as torchao's quantized ones), other devices. If torch traces or
+    transforms the call, adding the bias is a separate operation. On the CPU the kernel runs on the
     emulator.
     """
 
@@ -83,13 +83,14 @@ def _narrowed(tensor: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor |
 def replace(
     model: torch.nn.Module, only: Callable[[str, torch.nn.Linear], bool] | None = None
 ) -> torch.nn.Module:
-    """Let the linear layers of a model multiply by our kernels: the same model, changed in place.
+    """Replace the linear layers of a model by ours, in place, and return the model.
 
     model: its modules of exactly the class torch.nn.Linear become `Linear`. Parameters, hooks,
-        names and what an optimizer holds stay. Subclasses, also parametrized ones, are left alone.
-    only: takes the name and the module; those for which it is false are left alone.
+        names and the state of an optimizer stay. Subclasses, including parametrized layers, are
+        left alone.
+    only: a function of the name and the module; layers for which it is false are left alone.
 
-    Raises TypeError for what is no torch.nn.Module, and for an `only` that is no function.
+    Raises TypeError if the model is no torch.nn.Module, or `only` no function.
     """
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"replace: model must be a torch.nn.Module, got {type(model).__name__}")

@@ -26,14 +26,16 @@ SMALLEST = 1e-12
 def quantize_weights(
     weight: torch.Tensor, dtype: str = "int4", group: int | None = 128
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """Weights [n, k] as `weight_only_mm` takes them: b, scales and zeros, which only uint4 has.
+    """Quantize weights [n, k] for `weight_only_mm`: returns b, scales and zeros, which only uint4
+    has.
 
     dtype: "int4", "int8", "e4m3" or "e5m2", by the largest magnitude of each group of K, or
-        "uint4", by its least and largest weight.
-    group: elements of K that share a scale, 32, 64 or 128; None for all of K.
+        "uint4", by its smallest and largest weight.
+    group: the number of elements of K that share a scale, 32, 64 or 128; None for all of K.
 
-    Elements are rounded to the nearest by scales as they are stored, in the type of the weights.
-    Raises OptionError for weights that are no matrix of floats, and a K that is not whole groups.
+    Elements are rounded to nearest, by the scales as they are stored, in the type of the weights.
+    Raises OptionError for weights that are no matrix of floats, or a K that does not consist of
+    whole groups.
     """
     if dtype not in KINDS:
         known = ", ".join(KINDS)
@@ -84,14 +86,15 @@ def packed(values: torch.Tensor) -> torch.Tensor:
 
 
 class WeightOnlyLinear(torch.nn.Module):
-    """x [..., in_features] · weightᵀ + bias with narrow weights, in one kernel for any rows.
+    """x [..., in_features] · weightᵀ + bias with narrow weights, in one kernel for any number of
+    rows.
 
     weight, scales, zeros: buffers, as `weight_only_mm` takes them.
     bias: [out_features], or None.
-    dtype: of the weights, as `quantize_weights` has it.
+    dtype: of the weights, as in `quantize_weights`.
 
-    Inputs are of 16 bits. Gradients are those of the input and the bias. On the CPU the kernel runs
-    in the emulator. Raises OptionError for an unknown dtype and a bias of another shape.
+    Inputs have 16 bits. The input and the bias have gradients. On the CPU the kernel runs on the
+    emulator. Raises OptionError for an unknown dtype or a bias of another shape.
     """
 
     weight: torch.Tensor
@@ -179,14 +182,14 @@ def quantize(
     group: int | None = 128,
     only: Callable[[str, torch.nn.Linear], bool] | None = None,
 ) -> torch.nn.Module:
-    """Give the linear layers of a model narrow weights: the same model, changed in place.
+    """Give the linear layers of a model narrow weights, in place, and return the model.
 
-    model: its modules of the class torch.nn.Linear become `WeightOnlyLinear`, a layer that several
-        modules share one such.
-    dtype, group: as of `quantize_weights`.
-    only: takes the name and the module; those for which it is false are left alone.
+    model: its modules of the class torch.nn.Linear become `WeightOnlyLinear`; a layer that several
+        modules share becomes one such layer.
+    dtype, group: as in `quantize_weights`.
+    only: a function of the name and the module; layers for which it is false are left alone.
 
-    Raises OptionError, and changes no layer, where one of them is refused.
+    Raises OptionError, and changes no layer, if one of them is refused.
     """
     if not isinstance(model, torch.nn.Module) or type(model) is torch.nn.Linear:
         rule = "model must be a torch.nn.Module with linear layers in it"

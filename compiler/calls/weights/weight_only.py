@@ -30,26 +30,27 @@ def weight_only_mm(
     pipeline: str | None = None,
     preset: str | None = None,
 ) -> Any:
-    """a [..., m, k] times weights [n, k], widened exactly and scaled by groups along K, in one
-    kernel: [..., m, n].
+    """a [..., m, k] times narrow weights [n, k], which are converted exactly and scaled by groups
+    along K, in one kernel: [..., m, n].
 
-    a: bfloat16 or float16, torch tensors all.
-    b: int8, float8_e4m3fn or float8_e5m2 [n, k]; uint8 [n, k / 2] of two weights of four bits
-        along K, the first in the low bits.
+    a: bfloat16 or float16. All arguments are torch tensors.
+    b: int8, float8_e4m3fn or float8_e5m2 [n, k]; or uint8 [n, k / 2] with two 4-bit weights per
+        byte along K, the first in the low bits.
     scales: bfloat16, float16 or float32 [n, k / group_size], or [n] for all of K; None for none.
-    group_size: elements of K that share a scale, 32, 64, 128 or k; by default what scales say.
-    zeros: uint8 as scales, 0 to 15, subtracted from weights of u4 before they are scaled.
-    b_dtype: "s4" or "u4" of a uint8 b; by default u4 where there are zeros, else s4.
-    out_dtype: "bf16", "f16", "f32", "e4m3" or "e5m2", or torch's; by default a's.
-    epilogue, operands: as for `matmul`, a function of the f32 sums and of other tensors.
-    m: "dynamic" for a kernel that takes any number of rows. Operands of an epilogue are then one
-        number or one for each column.
+    group_size: the number of elements of K that share a scale: 32, 64, 128 or k; by default that
+        which the shape of scales implies.
+    zeros: uint8 of the shape of scales, from 0 to 15, subtracted from u4 weights before scaling.
+    b_dtype: "s4" or "u4" for a uint8 b; by default u4 if there are zeros, else s4.
+    out_dtype: "bf16", "f16", "f32", "e4m3" or "e5m2", or a torch dtype; by default that of a.
+    epilogue, operands: as for `matmul`, a function of the f32 accumulator and of other tensors.
+    m: "dynamic" for a kernel that takes any number of rows. Operands of an epilogue are then a
+        single number or one per column.
     target, pipeline, preset: as for `matmul`.
 
-    Where torch compiles or records gradients the product is an operator of torch, without an
-    epilogue; its gradient, for a alone, is torch's product with dequantized weights. Raises
-    OptionError for what does not go together, CompileError if the product cannot be compiled,
-    DeviceError if it cannot be launched.
+    If torch compiles or records gradients, the product is an operator of torch, without an
+    epilogue. Its gradient, of a alone, is torch's product with dequantized weights. Raises
+    OptionError for arguments that do not go together, CompileError if the product cannot be
+    compiled, DeviceError if it cannot be launched.
     """
     texts = {"target": target, "pipeline": pipeline, "preset": preset, "b_dtype": b_dtype, "m": m}
     check_options("weight_only_mm", out_dtype=out_dtype, **texts)
