@@ -38,9 +38,9 @@ from .module_form import (
     check_autocast,
     check_form,
     form_of,
-    reads_mode,
     watch_of,
 )
+from .module_reads import reads_mode
 from .module_views import arguments_of, results_of, with_strides
 from .module_watch import Watch
 

@@ -38,6 +38,7 @@ class Watch:
         self._tensors: list[tuple[torch.Tensor, int]] = []
         self._of_classes: list[tuple[type, str, Any]] = []
         self._results: list[tuple[Callable[[], Any], Any]] = []
+        self._equal: list[tuple[Callable[[], Any], Any, Callable[[Any, Any], bool]]] = []
 
     def holds(self, module: torch.nn.Module) -> bool:
         """Whether each object has what it had."""
@@ -64,7 +65,9 @@ class Watch:
         for kind, name, value in self._of_classes:
             if getattr(kind, name, ABSENT) is not value:
                 return False
-        return all(of() is value for of, value in self._results)
+        if any(of() is not value for of, value in self._results):
+            return False
+        return all(is_same(value, of()) for of, value, is_same in self._equal)
 
     def watch_kind(self, one: Any) -> None:
         self._kinds.append((one, one.__class__))
@@ -92,3 +95,7 @@ class Watch:
     def watch_result(self, of: Callable[[], Any]) -> None:
         """Watch that a function without arguments returns the same object."""
         self._results.append((of, of()))
+
+    def watch_equal(self, of: Callable[[], Any], is_same: Callable[[Any, Any], bool]) -> None:
+        """Watch that a function without arguments returns what is the same by `is_same`."""
+        self._equal.append((of, of(), is_same))

@@ -125,7 +125,7 @@ CHANGES = [
     (lambda m: m.constant.fill_(4),
      f"the module: constant must be the same Tensor, {AS_COMPILED} another Tensor"),
     (lambda m: setattr(m, "forward", m.layer.forward),
-     f"the module: forward must be that of its class, {AS_COMPILED} another method"),
+     f"the module: forward must be the same function, {AS_COMPILED} another method"),
     (lambda m: m.act.register_forward_hook(lambda *_: None),
      "act must have the hooks with which it was compiled, got others"),
     (lambda m: m.act.register_forward_pre_hook(lambda *_: None),
