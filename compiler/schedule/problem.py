@@ -3,11 +3,8 @@ cost."""
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
 
 from ...dialects.dtypes import BLOCKWISE, BLOCKWISE_FORMS, DTYPES, FMA, ScaledFormat
 from ...dialects.errors import CompileError
@@ -27,7 +24,6 @@ LINE_BYTES, SECTOR_BYTES = 128, 32  # of L2
 SCALE_BYTES = 4  # of 128 elements of K
 GROUP_ROWS = 64  # of the least tile
 WARPGROUPS_MOST = 3  # that share a tile
-Found = TypeVar("Found")
 
 
 @record
@@ -364,21 +360,6 @@ class Problem:
         """Global memory for the partial sums of all parts of K that are split over the grid."""
         m, n, _ = schedule.tile
         return self.ctas(schedule) * m * n * PARTIAL_BYTES if schedule.split_grid > 1 else 0
-
-
-def asked_once(find: Callable[[Problem, Target], Found]) -> Callable[[Problem, Target], Found]:
-    """Keeps what a function says of a problem and a target with the problem object. Equal problems
-    are not looked up, since that takes longer than what most callers ask."""
-    name = f"_{find.__name__}"
-
-    @functools.wraps(find)
-    def kept(problem: Problem, target: Target) -> Found:
-        known = problem.__dict__.get(name)
-        if known is None or known[0] is not target:
-            known = problem.__dict__[name] = target, find(problem, target)
-        return known[1]
-
-    return kept
 
 
 def exchanged(problem: Problem) -> Problem:

@@ -22,8 +22,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ....dialects.target import WARP_THREADS, Target
+from ..cached import asked_once
 from ..chips.chip_figures import figures, tensor_figures
-from ..problem import SECTOR_BYTES, Problem, Schedule, asked_once
+from ..problem import SECTOR_BYTES, Problem, Schedule
 from ..waves import resident_ctas, tile_rounds
 from .costs import (
     Estimate,

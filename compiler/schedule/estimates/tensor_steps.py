@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from ....dialects.record import record
 from ....dialects.target import Target
+from ..cached import asked_once
 from ..chips.chip_figures import figures, tensor_figures
-from ..problem import LINE_BYTES, SECTOR_BYTES, Problem, Schedule, asked_once
+from ..problem import LINE_BYTES, SECTOR_BYTES, Problem, Schedule
 from .costs import copy_cycles
 
 MMA_K_BYTES = 32

@@ -8,7 +8,8 @@ from ....dialects.held_registers import ATOM_ROWS
 from ....dialects.layout import CORE_ROWS
 from ....dialects.target import Target
 from ....dialects.transposed_pieces import transposed_piece
-from ..problem import Problem, Schedule, asked_once
+from ..cached import asked_once
+from ..problem import Problem, Schedule
 
 USUAL_STEP = 16  # columns that every tile is a multiple of, but few of exchanged operands
 PARTS = (3, 5, 7)  # of such a tile that is wide, pieces of 24 to 72 columns
