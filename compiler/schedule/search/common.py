@@ -52,7 +52,8 @@ class Axis(NamedTuple):
     """The tiles of one extent along M or N, and what L2 is asked for by each of them.
 
     `rows` of a tile are in the matrix, and at least `outside` are not: TMA fills these with zeros,
-    unless boxes may be cut.
+    unless boxes may be cut; `past` are not where boxes are whole. Of the last tile, `hangs` is the
+    share for which boxes may be cut.
     `beyond` rows continue in a second line of L2. `most` is the largest power of two up to 8 of
     CTAs that all have tiles, `even` the largest that divides the tiles. `wholes` are the tiles in
     whole clusters of 1, 2, 4 and 8 CTAs, infinitely many where these do not all have tiles.
@@ -65,6 +66,8 @@ class Axis(NamedTuple):
     most: int
     even: int
     wholes: dict[int, float]
+    past: float
+    hangs: float
 
 
 class SplitRates(NamedTuple):
@@ -121,6 +124,7 @@ class Common:
         self.multicast_share = float(self.chip.multicast)
         self.l2_total_rate = float(self.chip.l2_total_rate)
         self.line_cycles = self.chip.second_line / LINE_BYTES
+        self.unaligned_cycles = self.chip.unaligned_line / LINE_BYTES
         self.zero_cycles = self.chip.outside_share / LINE_BYTES
         self.cuts_edges = not problem.beside and may_cut(problem, target)
         self.alone_asked = 1 - self.chip.answered_together
@@ -129,6 +133,7 @@ class Common:
         self.first_rows = problem.batch * (problem.m + problem.n)
         self.unaligned = bool(problem.unaligned)
         self.transposed = "mn" in (problem.a_major, problem.b_major)
+        self.k_major = problem.a_major == "k", problem.b_major == "k"
         self.inside = float("a" in problem.unaligned), float("b" in problem.unaligned)
         # Of groups there may be more tiles than their mean rows tell.
         known = problem.grouped != "m"
@@ -198,17 +203,19 @@ class Common:
         tiles, most_tiles = -(-size // extent), -(-largest // extent)
         # A single tile has a box of its rows.
         whole = tiles == 1 or largest > size or not self.by_tma[number]
-        outside = 0.0 if whole or self.cuts_edges else extent - size / tiles
+        past = 0.0 if whole else extent - size / tiles
         every_count = range(tiles, min(tiles + SHARING_MAX, most_tiles + 1))
         even = max([count & -count for count in every_count])
         return Axis(
             tiles,
             rows=min(extent, size),
-            outside=outside,
+            outside=0.0 if self.cuts_edges else past,
             beyond=self.beyond[number] / tiles,
             most=1 << min(most_tiles.bit_length(), 4) - 1,
             even=min(even, SHARING_MAX),
-            wholes={size: _in_whole(tiles, size) for size in CLUSTER_SIDES},
+            wholes={side: _in_whole(tiles, side) for side in CLUSTER_SIDES},
+            past=past,
+            hangs=tiles - size / extent if size >= extent and self.k_major[number] else 0.0,
         )
 
     def tiles_of(self, tile: Schedule) -> int:

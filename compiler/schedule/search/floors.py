@@ -10,6 +10,7 @@ Nothing here imports MLIR.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from ..cached import cached_attribute
 from ..estimates.l2_costs import parted_arriving
@@ -21,17 +22,29 @@ from .part_bounds import Sums
 from .tile_costs import ends_of_split
 
 
+class Asked(NamedTuple):
+    """What L2 is asked for by a CTA: rows, those of them that continue in a second line, and those
+    that are out of bounds; and the cycles in which one CTA alone gets a byte of K of each."""
+
+    rows: float
+    lines: float
+    outside: float
+    alone: float
+
+
 class Floors(OperandArrival):
     """The floors of a tile shape.
 
-    `dram_us` is the least time of DRAM. Of resources of a multiprocessor itself, the slowest takes
-    `_slower` cycles for a byte of K of each row, and the second slowest `_faster`; `_part_bytes`
-    are the bytes of a row in each number of parts, and `_most_steps` the steps of the whole.
-    `most_split` is the most CTAs of a cluster that may share a tile.
+    `dram_us` is the least time of DRAM, and `_computed` the least cycles to compute an epilogue.
+    Of the resources of a multiprocessor itself, the slowest takes `_slower` cycles for a byte of K
+    of each row, and the second slowest `_faster`. `_part_bytes` are the bytes of a row in each
+    number of parts, `_most_steps` the steps of the whole, and `most_split` the most CTAs of a
+    cluster that may share a tile.
     """
 
     dram_us: float
-    _asked: dict[tuple[tuple[int, int], ...], tuple[float, float, float]]
+    _asked: dict[tuple[tuple[int, int], ...], Asked]
+    _computed: float
     _slower: float
     _faster: float
     most_split: int
@@ -61,36 +74,43 @@ class Floors(OperandArrival):
         together."""
         every, (_, rows, outside_m, beyond_m, most_m, *_) = self.every, self.along_m
         _, columns, outside_n, beyond_n, most_n, *_ = self.along_n
-        whole = asked = rows + columns
+        whole = rows + columns
         each = every.alone_asked * whole / every.l2_total_rate
         lines, zeros = beyond_m + beyond_n, every.zero_cycles * (outside_m + outside_n)
         second = every.line_cycles * lines
         each = (second if second > each else each) + zeros
         if every.clusters and most_m * most_n > 1:
-            asked, lines, outside = self._asked_of(largest_within(self._widest(), most_m, most_n))
+            shapes = largest_within(self._widest(), most_m, most_n)
+            asked, lines, outside, alone = self._asked_of(shapes)
             soonest, second = asked / every.l2_total_rate, every.line_cycles * lines
             soonest = (second if second > soonest else soonest) + every.zero_cycles * outside
             each = soonest if soonest < each else each
-        alone, together = self._at_least(asked), at_work * each
+        else:
+            alone = self._alone(rows, columns)
+        together = at_work * each
         return together if together > alone else alone
 
-    def _asked_of(self, shapes: tuple[tuple[int, int], ...]) -> tuple[float, float, float]:
-        """The fewest rows that L2 is asked for by a CTA in any of these clusters, the fewest of
-        them that continue in a second line, and the fewest that are out of bounds."""
-        if shapes not in self._asked:
-            _, rows, outside_m, beyond_m, *_ = self.along_m
-            _, columns, outside_n, beyond_n, *_ = self.along_n
-            asked = min([rows / along_n + columns / along_m for along_m, along_n in shapes])
-            lines, outside = beyond_m + beyond_n, outside_m + outside_n
-            if lines:
-                lines = min(
-                    [beyond_m / along_n + beyond_n / along_m for along_m, along_n in shapes]
-                )
-            if outside:
-                zeros = [outside_m / along_n + outside_n / along_m for along_m, along_n in shapes]
-                outside = min(zeros)
-            self._asked[shapes] = asked, lines, outside
-        return self._asked[shapes]
+    def _asked_of(self, shapes: tuple[tuple[int, int], ...]) -> Asked:
+        """The least that L2 is asked for by a CTA in any of these clusters."""
+        if shapes in self._asked:
+            return self._asked[shapes]
+        every, (_, rows, outside_m, beyond_m, *_) = self.every, self.along_m
+        _, columns, outside_n, beyond_n, *_ = self.along_n
+        asked = min([rows / along_n + columns / along_m for along_m, along_n in shapes])
+        lines, outside = beyond_m + beyond_n, outside_m + outside_n
+        if lines:
+            found = [beyond_m / along_n + beyond_n / along_m for along_m, along_n in shapes]
+            lines = min(found)
+        if outside:
+            found = [outside_m / along_n + outside_n / along_m for along_m, along_n in shapes]
+            outside = min(found)
+        alone = self._at_least(asked)
+        if every.unaligned:
+            a, b = every.inside
+            found = [a * rows / along_n + b * columns / along_m for along_m, along_n in shapes]
+            alone = max(alone, every.unaligned_cycles * min(found))
+        self._asked[shapes] = known = Asked(asked, lines, outside, alone)
+        return known
 
     def split_floor_us(self) -> float:
         """With K in parts of a cluster, in the best number that finds room."""
@@ -104,7 +124,7 @@ class Floors(OperandArrival):
                 continue
             peers = self.peers_of_split(parts)
             if peers not in rates:
-                rates[peers] = self._rate_of_parts(self.shapes_of_split(peers))
+                rates[peers] = self._rate_of_split(peers)
             ctas = self.tiles * parts
             rounds = -(-ctas // at_once)
             together, arriving = rates[peers]
@@ -116,12 +136,23 @@ class Floors(OperandArrival):
             us = longest_us if longest_us < us else us
         return us
 
+    def _rate_of_split(self, peers: int) -> Rate:
+        """A rate that no CTA with a part of K in a cluster exceeds, beside up to so many groups of
+        such CTAs."""
+        each, alone = self._rate_of_parts(shapes := self.shapes_of_split(peers))
+        if self.keeps_boxes:
+            past_m, past_n = self.along_m.past, self.along_n.past
+            zeros = [past_m / along_n + past_n / along_m for along_m, along_n in shapes]
+            each += self.every.zero_cycles * min(zeros)
+        return Rate(each, alone)
+
     def _rate_of_parts(self, shapes: tuple[tuple[int, int], ...]) -> Rate:
         """A rate that no CTA with a part of K exceeds in clusters of any of these shapes."""
-        every, whole, (asked, lines, outside) = self.every, self.whole, self._asked_of(shapes)
-        rows, first = whole - every.parts_multicast * (whole - asked), self._first_rows / self.tiles
+        every, (asked, lines, outside, alone) = self.every, self._asked_of(shapes)
+        rows, first = self.whole, self._first_rows / self.tiles
+        rows -= every.parts_multicast * (self.whole - asked)
         each = parted_arriving(rows, first, every.line_cycles * lines, every.split)
-        return Rate(each + every.zero_cycles * outside, self._at_least(asked))
+        return Rate(each + every.zero_cycles * outside, alone)
 
     @cached_attribute
     def _most_in_cluster(self) -> int:
@@ -134,31 +165,27 @@ class Floors(OperandArrival):
     def _split_ends(self) -> tuple[float, float, float]:
         """Cycles before and after the loops of CTAs that share a tile: constant, per CTA, and
         divided among them."""
-        return self.every.kind.of("split", self.tile.tile[:2], ends_of_split, self.every, self.tile)
+        how = self.every, self.tile, self._computed
+        return self.every.kind.of("split", self.tile.tile[:2], ends_of_split, *how)
 
     def parts_floor_us(self) -> float:
         """With K in as many parts over the grid as make up waves, in the best cluster."""
         every, (written, gathered, of_one), tiles = self.every, self.sums, self.tiles
         each, alone = self._rate_of_parts(self.shapes_of_parts())
-        most_steps, part_bytes, least = (
-            self._most_steps // PART_K_TILES,
-            self._part_bytes[1],
-            math.inf,
-        )
-        of_one_byte, share = self._least_byte(alone), self._slower * every.second_share
+        most_steps, part_bytes = self._most_steps // PART_K_TILES, self._part_bytes[1]
+        by_l2, before, least = part_bytes * tiles * each, every.before + written, math.inf
+        own, shared = self._least_byte(alone), self._slower * every.second_share
         for waves in PART_WAVES:
             most = waves * every.at_once // tiles
             most = most if most < most_steps else most_steps
             if waves < PART_GAIN * most:  # or parts are not shorter by enough (`parts_in_waves`)
                 loops = waves * part_bytes
-                alone = _least_of_numbers(most, loops * of_one_byte, of_one)
-                together = (
-                    _least_of_numbers(most, loops * share, of_one) + part_bytes * tiles * each
-                )
-                cycles = waves * (every.before + written) + max(alone, together)
+                cycles = _least_of_numbers(most, loops * own, of_one)
+                of_l2 = by_l2 + _least_of_numbers(most, loops * shared, of_one)
+                cycles = waves * before + (of_l2 if of_l2 > cycles else cycles)
                 least = cycles if cycles < least else least
         gathered -= 2 * of_one
-        return every.total_us(least + gathered, 0, every.before + written + gathered, self.dram_us)
+        return every.total_us(least + gathered, 0, before + gathered, self.dram_us)
 
     def _least_byte(self, arriving: float) -> float:
         """Least cycles of the main loop per byte of K of each row."""

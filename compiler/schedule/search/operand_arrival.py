@@ -10,11 +10,12 @@ import math
 from typing import NamedTuple
 
 from ..cached import cached_attribute
+from ..edge_boxes import FAR
 from ..estimates.costs import few_columns
 from ..estimates.estimate import SERVED_AT_ONCE
 from ..estimates.l2_costs import most_answered, parted_arriving
 from ..extents import round_up
-from ..problem import LINE_BYTES, Schedule
+from ..problem import Schedule
 from .common import LARGEST, Axis, Common
 
 
@@ -100,8 +101,8 @@ class OperandArrival:
         rows = self.whole - every.parts_multicast * (self.whole - a - b)
         beyond = self._lines_beyond(shape) if every.goes_beyond else 0.0
         each = parted_arriving(rows, self._first_rows / tiles, beyond, every.split)
-        if self.along_m.outside or self.along_n.outside:
-            each += self._zeros(shape)
+        if self.along_m.past or self.along_n.past:
+            each += self._zeros_of_parts(shape)
         return Rate(each, self._alone(a, b) if every.unaligned else self._at_least(a + b))
 
     def _widest(self) -> int:
@@ -191,7 +192,7 @@ class OperandArrival:
         every, alone = self.every, self._at_least(a + b)
         if every.unaligned:
             inside_a, inside_b = every.inside
-            own = every.chip.unaligned_line * (inside_a * a + inside_b * b) / LINE_BYTES
+            own = every.unaligned_cycles * (inside_a * a + inside_b * b)
             alone = max(alone, own)
         return alone
 
@@ -213,6 +214,21 @@ class OperandArrival:
         """L2 cycles for the out-of-bounds rows of each CTA of a cluster."""
         outside_a, outside_b = self.along_m.outside, self.along_n.outside
         return self.every.zero_cycles * (outside_a / shape[1] + outside_b / shape[0])
+
+    def _zeros_of_parts(self, shape: tuple[int, int]) -> float:
+        """The same in a CTA with a part of K, whose boxes are whole where no tile has many rows out
+        of bounds."""
+        along_m, along_n = shape
+        if self.of_m % along_m or self.of_n % along_n or not self.keeps_boxes:
+            return self._zeros(shape)
+        past = self.along_m.past / along_n + self.along_n.past / along_m
+        return self.every.zero_cycles * past
+
+    @cached_attribute
+    def keeps_boxes(self) -> bool:
+        """Whether boxes are whole in parts of K, though they may be cut elsewhere (`_hangs` of
+        `edge_boxes.py`)."""
+        return self.every.cuts_edges and max(self.along_m.hangs, self.along_n.hangs) <= FAR
 
     @cached_attribute
     def _first_rows(self) -> float:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ....dialects.legality import PARTIAL_BYTES
 from ..chips.chip_figures import split_figures
-from ..estimates.estimate import held_slots, own_cycles
+from ..estimates.estimate import own_cycles
 from ..estimates.l2_costs import narrow_cycles
 from ..problem import Schedule
 from ..rules.rules import accumulator_registers
@@ -21,12 +21,11 @@ from .epilogue_bounds import least_computed_cycles
 
 class TileCosts(NamedTuple):
     """Costs of a tile shape that do not depend on the problem's sizes: cycles to compute an
-    epilogue, ring slots that are released one step late, and per byte of K the cycles of the two
-    slowest resources of a multiprocessor and of rows narrower than a line."""
+    epilogue, and per byte of K the cycles of the two slowest resources of a multiprocessor and of
+    rows narrower than a line."""
 
     tile: Schedule
     computed: float
-    held: int
     second: float
     slowest: float
     narrow: float
@@ -41,19 +40,12 @@ def tile_costs_of(
     tile = PLAIN.but(tile=(*rows_and_columns, depths[0]), swap=problem.swapped)
     if accumulator_registers(problem, tile, target):
         return None
-    *_, second, slowest = sorted(own_cycles_of(every, tile, deepest).values())
-    k_bytes = deepest * problem.element_bytes
-    held = held_slots(problem, tile, target)
+    deep, k_bytes = tile.but(tile=(*rows_and_columns, deepest)), deepest * problem.element_bytes
+    *_, second, slowest = sorted(own_cycles(problem, deep, target).values())
     computed = least_computed_cycles(problem, tile, target)
-    narrow = _narrow(every, tile, depths) if every.transposed else 0.0
-    return TileCosts(tile, computed, held, second / k_bytes, slowest / k_bytes, narrow)
-
-
-def _narrow(every: Common, tile: Schedule, depths: Sequence[int]) -> float:
-    problem, (m, n, _) = every.problem, tile.tile
-    deep = [tile.but(tile=(m, n, depth)) for depth in depths]
-    found = [narrow_cycles(problem, one, every.target) / one.tile[2] for one in deep]
-    return min(found) / problem.element_bytes
+    # The rows of a K-major operand are the widest in the deepest tile.
+    narrow = narrow_cycles(problem, deep, target) / k_bytes if every.transposed else 0.0
+    return TileCosts(tile, computed, second / k_bytes, slowest / k_bytes, narrow)
 
 
 def own_cycles_of(every: Common, tile: Schedule, depth: int) -> dict[str, float]:
@@ -62,11 +54,10 @@ def own_cycles_of(every: Common, tile: Schedule, depth: int) -> dict[str, float]
     return every.kind.of("own", deep.tile, own_cycles, every.problem, deep, every.target)
 
 
-def ends_of_split(every: Common, tile: Schedule) -> tuple[float, float, float]:
-    """Cycles before and after the loops of CTAs that share a tile: constant, per CTA, and divided
-    among them."""
+def ends_of_split(every: Common, tile: Schedule, computed: float) -> tuple[float, float, float]:
+    """Cycles before and after the loops of CTAs that share a tile, whose epilogue is computed in so
+    many: constant, per CTA, and divided among them."""
     problem, split, (m, n, _) = every.problem, split_figures(every.target), tile.tile
     exchanged, elements = m * n * PARTIAL_BYTES / split.rate, m * n // problem.products
     stored = elements * (problem.c_bytes / split.store + sum(problem.beside) / split.beside)
-    computed = least_computed_cycles(problem, tile, every.target)
     return every.before + split.start + exchanged, float(split.latency), stored + computed

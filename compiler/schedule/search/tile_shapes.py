@@ -12,7 +12,7 @@ from typing import Any
 
 from ..cached import cached_attribute
 from ..estimates.epilogue_costs import epilogue_cycles
-from ..estimates.estimate import SHARING_MAX, Order, order_of
+from ..estimates.estimate import SHARING_MAX, Order, held_slots, order_of
 from ..problem import Schedule
 from ..rules.rules import PART_K_TILES
 from ..schedule import PLAIN
@@ -43,14 +43,13 @@ class TileShapes(Common):
 class TileShape(Floors):
     """One tile shape of a problem.
 
-    With `parted`, K may be split over the grid. `held` is the number of ring slots that are
-    released one step late.
+    With `parted`, K may be split over the grid.
     """
 
     def __init__(self, every: Common, own: TileCosts, depths: Sequence[int]) -> None:
         problem = every.problem
         self.every, self.depths = every, depths
-        self.tile, self._computed, self.held, self._faster, self._slower, self._narrow = own
+        self.tile, self._computed, self._faster, self._slower, self._narrow = own
         m, n, _ = self.tile.tile
         self.along_m, self.along_n = along_m, along_n = every.axis(0, m), every.axis(1, n)
         self.of_m, self.rows, *_ = along_m
@@ -64,6 +63,11 @@ class TileShape(Floors):
         self.dram_us = every.once_us if every.fits_l2 else every.least_dram_us(self.tile)
         self._part_bytes, self._most_steps = every.steps_of(depths)
         self._is_close, self._epilogues, self._asked = False, {}, {}
+
+    @cached_attribute
+    def held(self) -> int:
+        """The number of ring slots that are released one step late."""
+        return held_slots(self.every.problem, self.tile, self.every.target)
 
     @cached_attribute
     def _in_clusters(self) -> dict[tuple[int, int], tuple[float, int]]:
