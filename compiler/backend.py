@@ -84,10 +84,12 @@ def emit_ptx(
     chip: str = "sm_100a",
     ptx_feature: str = "+ptx88",
     meanwhile: Callable[[], None] | None = None,
+    late: Callable[[], None] | None = None,
 ) -> str:
     """Optimise LLVM IR text and return the PTX that LLVM's NVPTX back end emits for `chip`.
 
-    `meanwhile` is called while the optimizer runs. Raises CompileError when LLVM refuses the IR.
+    `meanwhile` is called while the optimizer runs, and `late` while the back end does. Raises
+    CompileError when LLVM refuses the IR.
     """
     llvm = _llvm()
     module = _parse(llvm, llvm_ir)
@@ -98,7 +100,16 @@ def emit_ptx(
     module.data_layout = str(machine.target_data)
     level = SIMPLIFIES if RUNS_BY_ITSELF.search(llvm_ir) else HIGHEST
     _optimize(llvm, module, machine, level, meanwhile)
-    return machine.emit_assembly(module)
+    return _beside(late, lambda: machine.emit_assembly(module))
+
+
+def _beside(python: Callable[[], None] | None, native: Callable[[], Result]) -> Result:
+    """What native code gives, beside which Python runs, if anything."""
+    if python is None:
+        return native()
+    given: list[Result] = []
+    run_concurrently(lambda: given.append(native()), python)
+    return given[0]
 
 
 def _optimize(llvm, module, machine, level: int, meanwhile: Callable[[], None] | None) -> None:
@@ -115,10 +126,7 @@ def _optimize(llvm, module, machine, level: int, meanwhile: Callable[[], None] |
             manager.run(each, builder)
 
     try:
-        if meanwhile is None:
-            run()
-        else:
-            run_concurrently(run, meanwhile)
+        _beside(meanwhile, run)
     finally:
         _free(manager)
 

@@ -222,7 +222,7 @@ def _compile(
             keep_origins(module)
         _translate(module, compiled)
     if until == "ptx":
-        _emit(compiled, target, later.run if later else None)
+        _emit(compiled, target, later.run_soon if later else None, later)
     if until == "cubin":
         _assemble(compiled, target, allow_spills, later)
         complete_manifest(compiled, source, origins)
@@ -359,29 +359,35 @@ def _keeps_order(compiled: Compiled) -> bool:
     return computes and LATE_MEETING not in compiled.llvm_ir
 
 
-def _emit(compiled: Compiled, target: str, meanwhile: Callable[[], None] | None) -> None:
+def _emit(
+    compiled: Compiled,
+    target: str,
+    meanwhile: Callable[[], None] | None,
+    later: DeferredChecks | None,
+) -> None:
+    """Make the PTX; what `meanwhile` has left of the remaining checks runs beside the back end."""
     assert compiled.llvm_ir is not None
     with timed(compiled.stages, "ptx"):
         feature = find_target(target).ptx_feature
-        how = {"chip": target, "ptx_feature": feature, "meanwhile": meanwhile}
-        compiled.ptx = emit_ptx(compiled.llvm_ir, **how)
+        how = {"meanwhile": meanwhile, "late": later.run if later else None}
+        compiled.ptx = emit_ptx(compiled.llvm_ir, chip=target, ptx_feature=feature, **how)
 
 
 def _assemble(
     compiled: Compiled, target: str, allow_spills: bool, later: DeferredChecks | None
 ) -> None:
-    """Run ptxas, which starts while LLVM runs, once the remaining checks are over: they hold up
-    LLVM's back end, and ptxas only what comes after it."""
+    """Run ptxas, which starts while LLVM runs, once the checks are over that hold up LLVM's back
+    end: ptxas holds up only what comes after that."""
     how = {"chip": target, "keep_order": _keeps_order(compiled)}
     with ExitStack() as running:
         ahead: list[PtxasAhead | None] = []
 
         def meanwhile() -> None:
             if later is not None:
-                later.run()
+                later.run_soon()
             ahead.append(running.enter_context(assembler_ahead(**how)))
 
-        _emit(compiled, target, meanwhile)
+        _emit(compiled, target, meanwhile, later)
         assert compiled.ptx is not None
         with timed(compiled.stages, "ptxas"):
             how |= {"allow_spills": allow_spills, "ahead": ahead[0]}

@@ -43,6 +43,7 @@ from ..passes.expand.loops import is_expanded
 from ..passes.linalg.check_matmul import check_matmuls
 from ..passes.lowering.barriers.pipes_to_barriers import PipesToBarriers
 from ..passes.lowering.planning.plan_memory import PlanMemory
+from ..passes.lowering.select_instructions import SelectInstructions
 from ..passes.thread_rules import check_threads
 from .deferred_checks import DeferredChecks
 from .ir_text import short_text
@@ -52,6 +53,8 @@ from .presets import PRESETS_OF, THREAD_PRESETS
 
 LOWERING_NAMES = tuple(pass_class.name for pass_class in LOWERING)
 FIRST, LAST = PIPELINE[0].name, LOWERING_NAMES[-1]
+OF_CHECKED = (PipesToBarriers.name, SelectInstructions.name)
+"""Steps from a program with loops written out, all of which is checked, to its instructions."""
 DEFAULT_PIPELINE = ",".join(
     pass_class.name for pass_class in PIPELINE[1:] if pass_class not in BY_REQUEST
 )
@@ -291,7 +294,7 @@ def run_passes(
         if later is None:
             check(module)
         else:
-            later.add(module, check)
+            later.add(module, check, is_late=call.name in OF_CHECKED)
         seconds.append((call.name, time.perf_counter() - start))
         if observer is not None:
             summary = "; ".join(log.summary[said:])

@@ -1,5 +1,6 @@
 """Checks that run while LLVM does say what they said between the passes."""
 
+import functools
 import os
 import signal
 import threading
@@ -9,28 +10,34 @@ import pytest
 
 from tilewright.compiler import backend, driver, pipeline
 from tilewright.compiler.concurrency import run_concurrently
+from tilewright.compiler.deferred_checks import DeferredChecks
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 from tilewright.dialects.mlir import ir
 from tilewright.passes import PASSES
 from tilewright.passes.lowering.nvvm.lower_to_nvvm import LowerToNvvm
+from tilewright.passes.lowering.select_instructions import SelectInstructions
 from tilewright.passes.schedule.pipelining import Pipelining
 
 SPEC = MatmulSpec(64, 96, 128)
 
 
+BETWEEN, BESIDE_OPTIMIZER, BESIDE_BACK_END = range(3)
+
+
 @pytest.fixture
 def checked(monkeypatch):
-    """What is checked, in order: the pass, and whether LLVM is at work."""
-    found, at_work = [], threading.Event()
+    """What is checked, in order: the pass, and what LLVM does."""
+    found, begun, at_work = [], [], threading.Event()
     check, run = pipeline._check_after, backend.run_concurrently
 
     def noted(name, whole, module):
-        found.append((name, at_work.is_set()))
+        found.append((name, len(begun) if at_work.is_set() else BETWEEN))
         check(name, whole, module)
 
     def beside_llvm(native, python):
+        begun.append(native)
         at_work.set()
         run(native, python)
         at_work.clear()
@@ -40,25 +47,34 @@ def checked(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("until", ["ptx", "llvm"])
+@pytest.mark.parametrize("until", ["cubin", "ptx", "llvm"])
 def test_every_pass_of_a_chosen_schedule_is_checked(checked, until):
     compiled = compile_matmul(SPEC, until=until)
-    names = [
+    first, *names = [
         call.name for call in pipeline.with_lowering(pipeline.parse_pipeline(compiled.pipeline))
     ]
-    assert checked == [(names[0], False), *((name, until == "ptx") for name in names[1:])]
+    late = ["pipes-to-barriers", "select-instructions"]
+    soon = [name for name in names if name not in late]
+    assert checked[0] == (first, BETWEEN)
+    if until == "llvm":
+        assert checked[1:] == [(name, BETWEEN) for name in names]
+    else:
+        assert checked[1:] == [
+            *((name, BESIDE_OPTIMIZER) for name in soon),
+            *((name, BESIDE_BACK_END) for name in late),
+        ]
 
 
-def test_ptxas_starts_once_they_are_over(checked, monkeypatch):
+def test_ptxas_starts_once_those_of_llvm_are_over(checked, monkeypatch):
     start, before = driver.assembler_ahead, []
 
     def started(**how):
-        before.append(len(checked))
+        before.append(list(checked))
         return start(**how)
 
     monkeypatch.setattr(driver, "assembler_ahead", started)
     compile_matmul(SPEC)
-    assert before == [len(checked)]
+    assert before == [[each for each in checked if each[1] != BESIDE_BACK_END]]
 
 
 def test_what_users_name_is_checked_between_the_passes(checked):
@@ -103,9 +119,11 @@ def refused(**how):
 
 
 @pytest.mark.parametrize("then", ["nothing", "a pass", "LLVM"])
-def test_the_first_fault_is_said_whatever_fails_behind_it(monkeypatch, then):
+@pytest.mark.parametrize("pass_class", [Pipelining, SelectInstructions])
+def test_the_first_fault_is_said_whatever_fails_behind_it(monkeypatch, pass_class, then):
+    """Also where that of a later pass is found first: what breaks one stays broken."""
     chosen = compile_matmul(SPEC, until="ptx").pipeline
-    broken_by(monkeypatch, Pipelining)
+    broken_by(monkeypatch, pass_class)
     between = refused(pipeline=chosen)
     assert "arith.addi" in between
 
@@ -117,6 +135,30 @@ def test_the_first_fault_is_said_whatever_fails_behind_it(monkeypatch, then):
     if then == "LLVM":
         monkeypatch.setattr(driver, "emit_ptx", fails)
     assert refused() == between
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({"soon": "a"}, "a"),
+        ({"late": "b"}, "b"),
+        ({"late": "b", "soon behind it": "c"}, "b"),
+        ({"soon": "a", "late": "b", "soon behind it": "c"}, "a"),
+    ],
+)
+def test_the_first_of_them_is_said_in_whatever_order_they_run(found, said):
+    later = DeferredChecks()
+
+    def check(name, _):
+        if name in found:
+            raise CompileError(found[name])
+
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.create()
+        for name in ("soon", "late", "soon behind it"):
+            later.add(module, functools.partial(check, name), is_late=name == "late")
+    with pytest.raises(CompileError, match=f"^error: {said}$"), later.before_errors():
+        later.run_soon()
 
 
 def test_checks_of_plans_are_among_them(monkeypatch):

@@ -24,6 +24,18 @@ AHEAD = [
         ("test/compiler/test_deferred_checks.py",),
     ),
     Fault(
+        "later checks: those behind one that found something are said before it",
+        "        finally:\n            self._left = late\n",
+        "        finally:\n            self._left.extend(late)\n",
+        ("test/compiler/test_deferred_checks.py",),
+    ),
+    Fault(
+        "later checks: those that hold up the back end run beside it",
+        "                if deferred.is_late:\n",
+        "                if not deferred.is_late:\n",
+        ("test/compiler/test_deferred_checks.py",),
+    ),
+    Fault(
         "later checks: passes that users wrote are checked behind the last one",
         "    if foreign or observer or not all(PASSES.is_own(call.name) for call in calls):\n",
         "    if foreign or observer:\n",
