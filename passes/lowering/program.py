@@ -46,12 +46,12 @@ def convert_kernel(scope: Scope, ops: list[Any]) -> None:
 
 
 def convert(scope: Scope, ops: list[Any]) -> list[Any]:
-    """Insert the lowering of each op in front of it, and replace its uses.
+    """Insert the lowering of each op of a block in front of it, and replace its uses.
 
     Returns the ops that were replaced. They are erased only when all are converted, since the
     lowering of their users reads their attributes and types, such as those of tiles.
     """
-    lowerings, replaced = LOWERINGS[scope.target.mma.name], []
+    lowerings, replaced, scope = LOWERINGS[scope.target.mma.name], [], scope.in_block()
     for op in ops:
         kind = type(op)
         if kind in INSTRUCTIONS or kind in NUMBERS or (_computes(op) and kind not in lowerings):

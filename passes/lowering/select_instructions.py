@@ -94,7 +94,7 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
     steps = 0 if computes else steps_of_turns(kernel, target)
     entry = kernel.body.blocks[0]
     views, ops, sizes = len(entry.arguments), program(entry), size_names(kernel)
-    scope = Scope(kernel, target, cluster_of(kernel), sizes)
+    scope = Scope(kernel, target, cluster_of(kernel), sizes, {})
     with ir.InsertionPoint.after(team_op(kernel)), kernel.location:
         for parameter in parameters:
             _lower_parameter(entry, parameter)

@@ -67,8 +67,8 @@ LOWERING = [
     ),
     Fault(
         "operands: threads swizzle by the line after next",
-        "    line = arith.andi(within // 128, build.constant(mask))",
-        "    line = arith.andi(within // 256, build.constant(mask))",
+        "arith.andi(start // BANK_LINE_BYTES, build.constant(mask))",
+        "arith.andi(start // (2 * BANK_LINE_BYTES), build.constant(mask))",
         (PREFIXES,),
     ),
     Fault(
@@ -97,8 +97,8 @@ LOWERING = [
     ),
     Fault(
         "pieces: stmatrix exchanges the second and third of four matrices",
-        "    row = op.row + lane % ROWS + matrix_row(origins, number)",
-        "    row = op.row + lane % ROWS + number // 2 * ROWS",
+        "row + lane % ROWS + matrix_row(MATRICES, number))",
+        "row + lane % ROWS + number // 2 * ROWS)",
         (f"{NUMERICS}/epilogues/test_staged_stores.py",),
     ),
     Fault(

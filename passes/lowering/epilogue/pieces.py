@@ -10,6 +10,7 @@ from functools import partial
 
 from ....dialects import llvm, sm
 from ....dialects.fragments import ROWS
+from ....dialects.layout import TileLayout
 from ....dialects.mlir import ir
 from ....dialects.ragged_maps import plain_box
 from ....dialects.target import WARPGROUP_THREADS
@@ -33,7 +34,7 @@ from ...team import Team
 from ...whole import extents_of_store, is_whole
 from ..copies.boxes import map_at
 from ..copies.copies import part_offset
-from ..operands.units import unit_offset
+from ..operands.units import Line, line_of, unit_of, unit_offset
 from ..registers.elements import (
     concatenated,
     held_elements,
@@ -49,6 +50,16 @@ from .scalar_ops import apply_epilogue
 
 MATRICES_STORED = 4
 """Matrices that one stmatrix stores."""
+
+
+def _unit_behind(index: int) -> tuple[int, int]:
+    """Like `behind`, with columns in units: a row of an 8x8 matrix of 16-bit elements is one."""
+    row, column = behind(index)
+    return row, column // ROWS
+
+
+MATRICES = tuple(_unit_behind(PAIR * word) for word in range(MATRICES_STORED))
+"""Where they begin."""
 
 
 def lower_apply_epilogue(scope: Scope, op: ApplyEpilogueOp) -> ir.Value:
@@ -131,7 +142,7 @@ def lower_write_matrices(scope: Scope, op: WriteMatricesOp) -> None:
     words = [llvm.bitcast(build.i32(), taken(pair)) for pair in op.outputs]
     transposed = op.buffer.type.layout.major == "mn"
     store = sm.StmatrixTransposedOp if transposed else sm.StmatrixOp
-    store.of(_matrix_at(op.buffer, op), words)
+    store.of(_matrix_at(scope, op.buffer, op), words)
 
 
 def lower_load_matrices(scope: Scope, op: LoadMatricesOp) -> ir.Value:
@@ -139,7 +150,7 @@ def lower_load_matrices(scope: Scope, op: LoadMatricesOp) -> ir.Value:
     (count,) = op.values.type.shape
     transposed = op.piece.type.layout.major == "mn"
     words = sm.LdmatrixOp.of(
-        _matrix_at(op.piece, op),
+        _matrix_at(scope, op.piece, op),
         offset=0,
         transposed=int(transposed),
         words=ir.VectorType.get([count // PAIR], build.i32()),
@@ -147,18 +158,27 @@ def lower_load_matrices(scope: Scope, op: LoadMatricesOp) -> ir.Value:
     return llvm.bitcast(op.values.type, words)
 
 
-def _matrix_at(tile: ir.Value[SmemType], op: WriteMatricesOp | LoadMatricesOp) -> ir.Value:
+def _matrix_at(
+    scope: Scope, tile: ir.Value[SmemType], op: WriteMatricesOp | LoadMatricesOp
+) -> ir.Value:
     """Where the row of a matrix is that this lane names; of columns in line, the column."""
-    origins = tuple(_unit_behind(PAIR * word) for word in range(MATRICES_STORED))
-    lane = Team.of(op).lane
-    number = lane // ROWS
-    if tile.type.layout.major == "mn":  # a column of the tile is a row in memory
-        column = matrix_column(origins, number) * ROWS + lane % ROWS + op.column.value
-        unit = (op.row + matrix_row(origins, number)) // ROWS
+    lane, layout = Team.of(op).lane, tile.type.layout
+    if layout.major == "mn":  # a column of the tile is a row in memory
+        number = lane // ROWS
+        column = matrix_column(MATRICES, number) * ROWS + lane % ROWS + op.column.value
+        unit = (op.row + matrix_row(MATRICES, number)) // ROWS
         return _unit_at(tile, column, unit)
-    row = op.row + lane % ROWS + matrix_row(origins, number)
-    unit = matrix_column(origins, number) + op.column.value // ROWS
-    return _unit_at(tile, row, unit)
+    named = partial(_named_row, layout, op.row, lane)
+    line, unit = scope.once(("matrices", layout, op.row, lane), named)
+    offset = unit_of(layout, line, unit + op.column.value // ROWS)
+    return build.shared_at(offset + lowered(tile))
+
+
+def _named_row(layout: TileLayout, row: ir.Value, lane: ir.Value) -> tuple[Line, ir.Value]:
+    """The row of 16 that this lane names of a matrix, and the unit in which the matrix begins."""
+    number = lane // ROWS
+    line = line_of(layout, row + lane % ROWS + matrix_row(MATRICES, number))
+    return line, matrix_column(MATRICES, number)
 
 
 def lower_write_pairs(scope: Scope, op: WritePairsOp) -> None:
@@ -177,12 +197,6 @@ def lower_write_pairs(scope: Scope, op: WritePairsOp) -> None:
 def _unit_at(buffer: ir.Value[SmemType], row: ir.Value, unit: ir.Value) -> ir.Value:
     """Where a 16-byte unit of a row of the piece goes."""
     return build.shared_at(unit_offset(buffer.type.layout, row, unit) + lowered(buffer))
-
-
-def _unit_behind(index: int) -> tuple[int, int]:
-    """Like `behind`, with columns in units: a row of an 8x8 matrix of 16-bit elements is one."""
-    row, column = behind(index)
-    return row, column // ROWS
 
 
 def lower_tma_store(scope: Scope, op: TmaStoreOp) -> None:

@@ -1,8 +1,8 @@
 """Lowers an `sm.kernel` to a gpu.module with only llvm and nvvm ops, one pattern per op.
 
-First, two roles that run the same program, such as ping-pong consumers, become one. At the end,
-upstream passes lower scf, arith and vector to the llvm dialect. The attribute `tile.launch` of the
-function holds what a launch needs.
+First, ops that compute the same become one, and so do two roles that run the same program, such as
+ping-pong consumers. At the end, upstream passes lower scf, arith and vector to the llvm dialect.
+The attribute `tile.launch` of the function holds what a launch needs.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ from .twin_roles import fold_twin_roles
 TENSOR_MAP_BYTES = 128
 GPU_MODULE = "gpu.module"
 PDL = ("auto", "true", "false", "early")
+MERGED = "builtin.module(cse)"
+"""Pieces of an epilogue compute much alike, which is then neither compared nor lowered."""
 UPSTREAM = (
     "builtin.module(convert-vector-to-llvm,convert-scf-to-cf,convert-cf-to-llvm,"
     "convert-arith-to-llvm,convert-math-to-llvm,convert-nvvm-to-llvm,"
@@ -88,6 +90,7 @@ class LowerToNvvm:
     pdl: str = option("auto", one_of(*PDL), "auto, true, false or early")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
+        _run_unverified(MERGED, module)
         kernel = _the_kernel(module)
         target = target_of(module)
         pdl = self._pdl(target)
@@ -239,7 +242,11 @@ def _run_upstream(module: ir.Module) -> None:
     """Verify once before; `run_passes` verifies afterwards. Verifying between these passes would
     take half of the time."""
     module.operation.verify()
-    manager = passmanager.PassManager.parse(UPSTREAM)
+    _run_unverified(UPSTREAM, module)
+
+
+def _run_unverified(pipeline: str, module: ir.Module) -> None:
+    manager = passmanager.PassManager.parse(pipeline)
     manager.enable_verifier(False)
     manager.run(module.operation)
 

@@ -5,7 +5,7 @@ What threads know of themselves is in the IR: `Team.of` an op, and `Scope.place`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ....dialects import sm
@@ -28,13 +28,25 @@ CAST = "builtin.unrealized_conversion_cast"
 class Scope(NamedTuple):
     """The kernel's facts. Values that its threads have are in the IR: `sm.team`, `sm.cta_place`.
 
-    A launch says the `sizes`, its last parameters.
+    A launch says the `sizes`, its last parameters. `shared` is what ops of the block that is being
+    converted have computed for those behind them.
     """
 
     kernel: KernelOp
     target: Target
     cluster: Cluster
-    sizes: tuple[str, ...] = ()
+    sizes: tuple[str, ...]
+    shared: dict[Any, Any]
+
+    def in_block(self) -> Scope:
+        """That of a block whose conversion begins."""
+        return self._replace(shared={})
+
+    def once(self, key: Any, compute: Callable[[], Any]) -> Any:
+        """Values that several ops of a block need, computed in front of the first of them."""
+        if key not in self.shared:
+            self.shared[key] = compute()
+        return self.shared[key]
 
     @property
     def place(self) -> CtaPlace:
