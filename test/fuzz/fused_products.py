@@ -58,14 +58,23 @@ class Drawn:
 
 def draw_fused(draw: random.Random) -> Drawn:
     """A spec of any kind with a function of its sums; CompileError where the two do not agree."""
-    from tilewright.compiler.importers.epilogue_function import Frame, TensorLike, import_epilogue
     from tilewright.compiler.spec import MatmulSpec
 
     fields, target = random_spec(draw)
     fields.pop("further", None)
-    spec = MatmulSpec(**(fields | _beside(draw, fields)))
-    if target not in TENSOR and not spec.is_scaled and draw.random() < 0.7:
+    fields |= _beside(draw, fields)
+    scaled = MatmulSpec(**fields).is_scaled
+    if target not in TENSOR and not scaled and draw.random() < 0.7:
         target = draw.choice(TENSOR)
+    return fused_of(draw, fields, target)
+
+
+def fused_of(draw: random.Random, fields: dict[str, Any], target: str) -> Drawn:
+    """A spec of these fields with a function of its sums; CompileError as `draw_fused`."""
+    from tilewright.compiler.importers.epilogue_function import Frame, TensorLike, import_epilogue
+    from tilewright.compiler.spec import MatmulSpec
+
+    spec = MatmulSpec(**fields)
     stack = spec.groups if spec.groups and spec.group_axis == "k" else spec.batch
     opened = {"m": spec.dynamic_m, "stack": spec.dynamic_batch}
     how: dict[str, Any] = {"reduces": False, "signed_zeros": not spec.quantized}

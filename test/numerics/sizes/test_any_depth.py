@@ -76,7 +76,7 @@ def is_right(bundle: Bundle, depth: int) -> bool:
     return bool(((tensors["c"].double() - a @ b.mT).abs() <= bound).all())
 
 
-@pytest.mark.sweep(18)
+@pytest.mark.sweep(36)
 @pytest.mark.parametrize(("target", "pipeline"), PREFIXES + OTHERS)
 def test_every_prefix_runs_for_any_depth(target, pipeline):
     bundle = compiled(target, pipeline)

@@ -72,7 +72,7 @@ def is_right(bundle: Bundle, depth: int) -> bool:
     return bool(((tensors["c"].double() - a @ b.mT).abs() <= bound).all())
 
 
-@pytest.mark.sweep(12)
+@pytest.mark.sweep(24)
 @pytest.mark.parametrize(("target", "pipeline"), PREFIXES)
 def test_parts_add_up_to_any_depth_behind_every_pass(target, pipeline):
     bundle = as_bundle(compile_matmul(spec_of(), target=target, pipeline=pipeline))
