@@ -3,7 +3,8 @@
 - Long types of our dialects are written once, as aliases at the top (`!ring = !pipe.ring<…>`), and
   so is the struct of registers that holds a thread's sums. An alias is named after the values of
   its type where one name fits all of them (`!a_map`), so a type keeps its alias from pass to pass.
-- Values are named after what they are (`%ring`, `%slot`, `%a_tile`, `%k`).
+- Values are named after what they are (`%ring`, `%slot`, `%a_tile`, `%k`), parameters and mbarriers
+  of an `sm.kernel` after its launch (`%operands_full`).
 - A region of a line or two stands on the line of its op.
 
 A lowered kernel keeps MLIR's own names: nobody reads its thousand lines by them.

@@ -9,8 +9,10 @@ from ..dialects.mlir import ir
 from ..dialects.tile import KernelOp
 from ..dialects.tile.scales import ALL_MMAS
 from ..passes.base import operations
+from .launch_names import LaunchNames
 
 NAME_CHARACTERS = 32
+SM_KERNEL = "sm.kernel"
 OURS = ("tile", "pipe", "sm")
 STEMS = {
     "tile.accumulator": "acc",
@@ -67,12 +69,16 @@ def name_values(operation: ir.Operation) -> ir.Operation:
 
 
 class _Names:
-    """What is known of values: of views their names, by which maps and tiles are named."""
+    """What is known of values: of views their names, by which maps and tiles are named, and what
+    the launch of an `sm.kernel` calls its parameters and mbarriers."""
 
     def __init__(self) -> None:
         self._views: dict[ir.Value, str] = {}
+        self._launch = LaunchNames([], [])
 
     def of_op(self, op: ir.Operation) -> None:
+        if op.name == SM_KERNEL:
+            self._launch = LaunchNames.of(op)
         stem = self._stem(op)
         if stem is not None and len(op.results) > 0:
             op.location = ir.Location.name(stem)
@@ -89,6 +95,8 @@ class _Names:
             names = [_short(name) for name in ir.ArrayAttr(op.attributes["arg_names"])]
             self._views |= dict(zip(block.arguments, names, strict=True))
             return names
+        if op.name == SM_KERNEL and len(self._launch.parameters) == count:
+            return [_cut(name) for name in self._launch.parameters]
         if op.name in TILE_LOOPS and count == 2:
             return ["i", "j"]
         if op.name == "scf.for":
@@ -109,6 +117,8 @@ class _Names:
             return _short(op.attributes["label"]).replace(".", "_")
         if op.name == "sm.barrier":
             return _of_barrier(op)
+        if op.name == "sm.shared_address":
+            return self._of_address(op.operands[0]) or "shared_address"
         if op.name == "pipe.tile":
             return _of_slot(op, "index", "tile")
         if op.name == "sm.operand":
@@ -123,10 +133,30 @@ class _Names:
         dialect, _, last = op.name.partition(".")
         return STEMS.get(op.name, last.replace(".", "_") if dialect in OURS else None)
 
+    def _of_address(self, offset: ir.Value) -> str | None:
+        """The name of the mbarrier at an offset in shared memory: a constant, or a constant and
+        the bytes of a slot."""
+        byte = _constant(offset)
+        name = self._launch.at(byte) if byte is not None else None
+        added = _maker(offset, "arith.addi")
+        for operand in added.operands if added is not None else ():
+            byte = _constant(operand)
+            name = name or (self._launch.of_slots(byte) if byte is not None else None)
+        return _cut(name.replace(".", "_")) if name else None
+
+
+def _constant(value: ir.Value) -> int | None:
+    made = _maker(value, "arith.constant")
+    return ir.IntegerAttr(made.attributes["value"]).value if made is not None else None
+
 
 def _short(name: ir.Attribute) -> str:
+    return _cut(ir.StringAttr(name).value)
+
+
+def _cut(name: str) -> str:
     """An argument's name, which may be anything: MLIR replaces what an identifier can't have."""
-    return ir.StringAttr(name).value[:NAME_CHARACTERS] or "view"
+    return name[:NAME_CHARACTERS] or "view"
 
 
 def pipe_name(kind: str, type_: str) -> str:

@@ -110,6 +110,36 @@ def test_a_type_keeps_its_alias_when_a_pass_adds_others():
     assert names[2:] == [first, first, staged, staged, roles]
 
 
+def test_instructions_name_parameters_and_mbarriers_by_the_launch():
+    source = MatmulSpec(128, 128, 256).mlir_text()
+    passes = "tiling,tma-insertion,pipelining{stages=2},warp-specialization,select-instructions"
+    text = run_passes_on_text(source, "-", f"normalize,{passes}")
+    assert "^bb0(%a_map: !llvm.ptr, %b_map: !llvm.ptr, %c: " in text
+    for used in (
+        '"sm.barrier_init"(%operands_full1)',
+        '"sm.wait_barrier"(%accumulator_full,',
+        '"sm.wait_barrier"(%operands_empty,',
+    ):
+        assert used in text
+
+
+@pytest.mark.parametrize(
+    "more", ["", ', "parameters": [{}]', ', "parameters": [], "names": {"barriers": [7]}']
+)
+def test_a_launch_of_another_form_names_nothing(more):
+    launch = f'{{"entry": "f", "schedule": {{}}{more}}}'.replace('"', chr(92) + "22")
+    text = """module {
+      "sm.kernel"() ({
+      ^bb0(%p: !llvm.ptr<1>):
+        %c = arith.constant 0 : i32
+        %s = "sm.shared_address"(%c) : (i32) -> !llvm.ptr<3>
+      }) {cluster = [1, 1, 1], launch = "LAUNCH", sym_name = "f", threads = 128 : i64} : () -> ()
+    }"""
+    with lent_context(), ir.Location.unknown():
+        module = ir.Module.parse(text.replace("LAUNCH", launch))
+        assert "%shared_address = " in short_text(module)
+
+
 def test_long_text_is_mlirs_own():
     source = MatmulSpec(64, 64, 64).mlir_text()
     text = run_passes_on_text(source, "-", "normalize,tiling", long=True)
