@@ -70,9 +70,9 @@ def staged_piece(m: int, n: int, columns: int, item_bytes: int, odd: bool = Fals
     return f"columns must divide the tile's {n} and be {sizes}, got {got}"
 
 
-def widest_piece(m: int, n: int, item_bytes: int, odd: bool) -> int:
-    """The columns of the widest pieces of a tile of `n`, up to the widest swizzle's span."""
-    most = min(n, max(SPAN_BYTES.values()) // item_bytes)
+def widest_piece(m: int, n: int, item_bytes: int, odd: bool, span: int = 128) -> int:
+    """The columns of the widest pieces of a tile of `n`, up to `span` bytes."""
+    most = min(n, span // item_bytes)
     widths = (each for each in range(most, 0, -1) if not staged_piece(m, n, each, item_bytes, odd))
     return next(widths, UNIT_BYTES // item_bytes)
 

@@ -41,7 +41,7 @@ CHOICE = [
     ),
     Fault(
         "bands: wide tiles in turns are in bands of eight",
-        "        yield grouped.but(group=band_of(problem, grouped, used))",
+        "        yield grouped.but(group=band_of(seen, grouped, used))",
         "        yield grouped",
         ("test/compiler/schedule/test_schedule_choice_on_hopper.py",),
     ),
@@ -271,5 +271,11 @@ FLOORS = [
         "    shared = COPYING_BYTES if leaves_l1(problem, target) else target.shared_bytes\n",
         "    shared = target.shared_bytes\n",
         ("test/compiler/schedule/test_schedules_beside_copies.py",),
+    ),
+    Fault(
+        "wide tiles in turns: widths are offered whose pieces are 8 columns, which threads store",
+        "tile.staging[0] > CORE_ROWS",
+        "tile.staging[0] >= CORE_ROWS",
+        ("test/compiler/schedule/test_wide_turns.py",),
     ),
 ]

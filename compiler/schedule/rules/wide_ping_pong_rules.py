@@ -27,14 +27,17 @@ def wide_refusal(problem: Problem, target: Target) -> str | None:
         return "wide tiles in turns are of wgmma"
     sizes = problem.dynamic_m or problem.dynamic_k or problem.dynamic_batch
     several = problem.products > 1 or problem.adds_products or problem.neighbours
-    if sizes or several or problem.grouped or problem.swapped or problem.quantized:
+    if sizes or several or problem.grouped or problem.quantized:
         return "wide tiles in turns are for one product of known sizes, with whole outputs"
     outputs = problem.c_bytes, *problem.further_bytes
     if any(each != 2 for each in (problem.element_bytes, *outputs)) or len(outputs) > OUTPUTS_MAX:
         return f"wide tiles in turns are of operands and up to {OUTPUTS_MAX} outputs of 16 bits"
     if not all(map(problem.by_tma, "abc")):
         return "wide tiles in turns are of operands of 16 bits that TMA addresses, as C is"
-    if len(problem.beside) > 1 or any(each > 2 for each in problem.beside) or problem.beside_rows:
+    if problem.swapped and (problem.beside or len(outputs) > 1):
+        return "wide tiles in turns of exchanged operands have one output, and columns beside it"
+    rows = problem.beside_columns if problem.swapped else problem.beside_rows
+    if len(problem.beside) > 1 or any(each > 2 for each in problem.beside) or rows:
         return "beside wide tiles in turns is one operand as large as C, of 16 bits, or are columns"
     if problem.epilogue_instructions > INSTRUCTIONS_MAX:
         got = problem.epilogue_instructions

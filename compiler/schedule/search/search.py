@@ -113,11 +113,11 @@ def _level(problem: Problem, target: Target) -> Refined:
 
 def _wide(problem: Problem, target: Target) -> Refined:
     """The few candidates with wide ping-pong tiles."""
-    for tile, schedules in groupby(
-        wide_ping_pong_schedules(problem, target), key=attrgetter("tile")
+    for _, schedules in groupby(
+        wide_ping_pong_schedules(problem, target), key=attrgetter("tile", "swap")
     ):
         one, *others = schedules
-        floor_us = wide_ping_pong_floor_us(problem, tile, target)
+        floor_us = wide_ping_pong_floor_us(problem, one, target)
         yield bound(floor_us), one, partial(_judged, problem, target, (one, *others))
 
 

@@ -14,6 +14,7 @@ from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.rules.rules import broken_rule
 from tilewright.compiler.schedule.search.choice import choose_schedule, explain_schedule
 from tilewright.compiler.schedule.search.search import fastest
+from tilewright.compiler.schedule.search.wide_ping_pong import wide_ping_pong_schedules
 from tilewright.compiler.schedule.short_steps import passes_of
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
@@ -44,6 +45,39 @@ def test_they_are_chosen_where_whole_waves_of_them_fit():
     assert explain_schedule(spec, HOPPER).schedule == chosen
     assert "mma=wgmma.mma_async+wide" in passes_of(Problem.of(spec, HOPPER), chosen, HOPPER)
     assert not choose_schedule(MatmulSpec(4096, 4096, 14336), HOPPER).wide
+
+
+@pytest.mark.parametrize(
+    ("size", "beside", "columns", "swap", "staging"),
+    [
+        ((2048, 11008, 4096), (), 168, False, (56, 2)),  # 8 rounds of 168 columns, not 11 of 128
+        ((2048, 11008, 4096), ("bf16",), 168, False, (24, 2)),
+        ((8192, 4096, 4096), (), 168, True, (56, 2)),  # 12 rounds of 168, not 13 of 160
+        ((8192, 8192, 2048), (), 192, False, (32, 2)),
+    ],
+)
+def test_tiles_of_other_widths_are_chosen_where_they_fill_waves(
+    size, beside, columns, swap, staging
+):
+    spec = MatmulSpec(*size, beside=beside, epilogue_instructions=len(beside))
+    problem = Problem.of(spec, HOPPER)
+    chosen = fastest(problem, HOPPER)
+    assert chosen is not None and chosen.wide
+    assert (chosen.tile, chosen.swap, chosen.staging) == ((128, columns, 64), swap, staging)
+    offered = {(*each.tile[1:], each.swap) for each in wide_ping_pong_schedules(problem, HOPPER)}
+    assert len(offered) <= 4 and (128 + 8, 64, False) not in offered  # pieces of 8 columns
+
+
+def test_exchanged_operands_keep_to_the_rule_too():
+    residual = MatmulSpec(8192, 4096, 4096, beside=("bf16",), epilogue_instructions=1)
+    problem = Problem.of(residual, HOPPER)
+    assert not any(each.swap for each in wide_ping_pong_schedules(problem, HOPPER))
+    swapped = IN_TURNS.but(swap=True)
+    broken = broken_rule(problem, swapped, HOPPER)
+    assert broken == (
+        "wide-tiles",
+        "wide tiles in turns of exchanged operands have one output, and columns beside it",
+    )
 
 
 def test_others_hold_no_more_than_before():

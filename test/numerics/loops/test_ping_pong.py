@@ -123,11 +123,15 @@ WIDE = "mma=wgmma.mma_async+wide"
 
 
 @pytest.mark.sweep(4)
-@pytest.mark.parametrize("tile", ["128x192x32", "192x128x32", "128x160x32", "64x256x32"])
+@pytest.mark.parametrize("tile", ["128x192x32", "192x128x32", "128x168x32", "64x256x32"])
 @pytest.mark.parametrize("before", ["", STAGED])
+@pytest.mark.parametrize("swap", [False, True])
 def test_each_consumer_may_hold_more_sums_than_a_warpgroup_does_elsewhere(
-    check_hopper, tile, before
+    check_hopper, tile, before, swap
 ):
     m, n, _ = map(int, tile.split("x"))
-    spec = MatmulSpec(2 * m + 8, 2 * n + 24, 72)
-    check_hopper(spec, ping_pong(f"{tile} {WIDE}", before=before))
+    spec = MatmulSpec(2 * n + 24, 2 * m + 8, 72) if swap else MatmulSpec(2 * m + 8, 2 * n + 24, 72)
+    before = before.replace("32", "24" if n % 32 else "32")
+    cluster = "clustering{shape=2x1 pair=false}," if swap else ""
+    passes = f"{tile} {WIDE} swap={str(swap).lower()}"
+    check_hopper(spec, ping_pong(passes, before=before + cluster))
