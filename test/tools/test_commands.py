@@ -10,6 +10,7 @@ import pytest
 from tilewright.compiler.backend import Assembled
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime import DeviceError, read_bundle
+from tilewright.tools.command_line import progress
 
 PTX = (
     ".version 8.8\n.target sm_100a\n.address_size 64\n"
@@ -186,6 +187,15 @@ def test_print_after_all_goes_to_stderr(driver, tilewright):
     ran = tilewright("compile", *SPEC, "--print-after-all")
     assert "// ---- after tiling ----\nmodule {}\n" in ran.err
     assert ran.out == PTX
+
+
+def test_no_progress_stands_between_printed_ir(driver, tilewright, monkeypatch):
+    steps = []
+    monkeypatch.setattr(progress.Progress, "update", lambda _, step: steps.append(step))
+    tilewright("compile", *SPEC, "--print-after-all")
+    assert steps == ["compiling"]
+    tilewright("compile", *SPEC)
+    assert "compiling, after tiling" in steps
 
 
 def test_a_compile_error_is_one_line_and_status_1(driver, tilewright, tmp_path):

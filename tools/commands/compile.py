@@ -146,7 +146,8 @@ def _compile(source: Any, options: argparse.Namespace) -> list[Any]:
 
         def observe(event: Any) -> None:
             nonlocal before
-            progress.update(f"compiling, after {event.name}")
+            if not (options.print_after_all or options.print_diff):
+                progress.update(f"compiling, after {event.name}")
             if options.verbose:
                 print(f"{event.name}: {event.summary}", file=sys.stderr)
             if options.print_after_all:
