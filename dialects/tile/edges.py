@@ -49,7 +49,7 @@ class EdgeLoadOp(TmaLoadOp, name="edge_load"):
 
     @property
     def counts_rows(self) -> bool:
-        """Those that there are."""
+        """Whether it loads only the rows in bounds."""
         return True
 
 
@@ -69,7 +69,7 @@ class EdgeMulticastOp(TmaMulticastOp, name="edge_multicast"):
 
     @property
     def counts_rows(self) -> bool:
-        """Those that there are."""
+        """Whether it loads only the rows in bounds."""
         return True
 
 

@@ -380,5 +380,5 @@ def _check_pieces(kernel: KernelOp, store: StagedStoreOp, target: Target) -> Non
         raise refused(
             store,
             f"epilogue-staging: with pieces of other operands {used} bytes are needed, over the "
-            f"{target.shared_bytes} that there are; give ahead fewer",
+            f"{target.shared_bytes} available; use a smaller ahead",
         )
