@@ -49,7 +49,7 @@ class EdgeLoadOp(TmaLoadOp, name="edge_load"):
 
     @property
     def counts_rows(self) -> bool:
-        """Whether it loads only the rows in bounds."""
+        """Always: which rows are in bounds is known only when the kernel runs."""
         return True
 
 
@@ -69,7 +69,7 @@ class EdgeMulticastOp(TmaMulticastOp, name="edge_multicast"):
 
     @property
     def counts_rows(self) -> bool:
-        """Whether it loads only the rows in bounds."""
+        """Always: which rows are in bounds is known only when the kernel runs."""
         return True
 
 

@@ -67,7 +67,7 @@ class LevelLoadOp(TmaLoadOp, name="level_load"):
 
     @property
     def counts_rows(self) -> bool:
-        """The rows of the boxes that contain rows of the group."""
+        """Always: the rows of a group are known only when the kernel runs."""
         return True
 
 

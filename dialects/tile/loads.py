@@ -103,7 +103,7 @@ class TmaLoadOp(Tile.Operation, name="tma_load"):
 
     @property
     def counts_rows(self) -> bool:
-        """Whether how many rows its boxes bring is known when the kernel runs alone."""
+        """Whether the number of rows that its boxes load is known only when the kernel runs."""
         return self.has_own_rows
 
 
@@ -141,7 +141,7 @@ class TmaMulticastOp(Tile.Operation, name="tma_multicast"):
 
     @property
     def counts_rows(self) -> bool:
-        """Whether how many rows its boxes bring is known when the kernel runs alone."""
+        """Whether the number of rows that its boxes load is known only when the kernel runs."""
         return False
 
 
