@@ -19,7 +19,7 @@ from typing import Any
 from ...dialects.record import record
 from ...dialects.target import Target
 from ..spec import MatmulSpec
-from .tuned_schedules import PIPELINES, is_of_gpu, parsed_table, tables_of
+from .tuned_schedules import PIPELINES, is_of_gpu, kept_table, parsed_table, tables_of
 
 
 @record
@@ -71,8 +71,7 @@ def tuned_pipeline(spec: MatmulSpec, target: Target) -> TunedPipeline | None:
 
 @functools.cache
 def _read(path: Path, changed: int) -> tuple[TunedPipeline, ...]:
-    del changed  # so that a table that was written again is read again
-    return read_pipelines(path)
+    return tuple(map(_entry, kept_table(path, changed).pipelines))
 
 
 def read_pipelines(path: Path) -> tuple[TunedPipeline, ...]:

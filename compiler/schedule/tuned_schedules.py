@@ -18,7 +18,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dialects.errors import CompileError
 from ...dialects.record import record
@@ -207,15 +207,24 @@ def _entries(chip: str, kind: tuple) -> tuple[Tuned, ...]:
 @functools.cache
 def _by_kind(path: Path, changed: int) -> dict[tuple, list[Tuned]]:
     found: dict[tuple, list[Tuned]] = {}
-    for entry in _read(path, changed):
+    for entry in kept_table(path, changed).entries:
         found.setdefault(_kind(entry.problem), []).append(entry)
     return found
 
 
+class Kept(NamedTuple):
+    """What a table holds: its entries, and the JSON of its pipelines."""
+
+    entries: tuple[Tuned, ...]
+    pipelines: tuple[Mapping[str, Any], ...]
+
+
 @functools.cache
-def _read(path: Path, changed: int) -> tuple[Tuned, ...]:
+def kept_table(path: Path, changed: int) -> Kept:
+    """What a table holds, which is read once for both kinds of entries."""
     del changed  # so that a table that was written again is read again
-    return read_table(path)
+    table = parsed_table(path)
+    return Kept(tuple(map(_entry, table["entries"])), tuple(table.get(PIPELINES, ())))
 
 
 def read_table(path: Path) -> tuple[Tuned, ...]:

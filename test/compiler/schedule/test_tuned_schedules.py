@@ -5,12 +5,14 @@ from dataclasses import fields, replace
 
 import pytest
 
+from tilewright.compiler.schedule import tuned_schedules
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.search.choice import (
     choose_schedule,
     explain_schedule,
     measured_schedule,
 )
+from tilewright.compiler.schedule.tuned_pipelines import tuned_pipeline
 from tilewright.compiler.schedule.tuned_schedules import (
     PROBLEM,
     SCHEDULE,
@@ -55,6 +57,19 @@ def test_a_measured_schedule_goes_before_the_estimate(table):
     assert "a table has a measured one: 12.50 us for 640x896x1000 on an NVIDIA H200" in (
         measured[0].reason
     )
+
+
+def test_a_table_is_read_once_for_schedules_and_pipelines(table, monkeypatch):
+    files, read = [], tuned_schedules.read_regular
+
+    def noted(path, most):
+        files.append(path)
+        return read(path, most)
+
+    monkeypatch.setattr(tuned_schedules, "read_regular", noted)
+    assert tuned_schedule(Problem.of(SPEC, HOPPER), HOPPER) == entry()
+    assert tuned_pipeline(SPEC, HOPPER) is None
+    assert files.count(table) == 1
 
 
 @pytest.mark.sweep(2)
