@@ -48,7 +48,7 @@ FITTED = {
 times of groups, too. Of an H100 those in which it differs: with them alone a fit chooses for shapes
 not in it as well as with all."""
 ROUGH = {
-    "l2_total_rate": 5000, "outside_share": 0.1, "shared_twice": 100, "shared_row": 0.5,
+    "l2_total_rate": 5000, "outside_share": 0.1, "shared_twice": 1000, "shared_row": 0.5,
     "tma_latency": 2000, "cluster_start": 500, "cluster_doubled": 100, "split_l2_rate": 5000,
     "split_first_rate": 2000, "split_share": 0.2, "split_multicast": 1, "split_start": 1000,
     "split_rate": 20, "split_store": 5, "answered_together": 0.5, "answered_apart": 0.5,

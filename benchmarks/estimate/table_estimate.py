@@ -23,7 +23,7 @@ from tilewright.compiler.schedule.edge_boxes import WHOLE, whole_boxes
 from tilewright.compiler.schedule.estimates import costs, epilogue_costs, estimate, l2_costs
 from tilewright.compiler.schedule.problem import LINE_BYTES, Problem, Schedule
 from tilewright.compiler.schedule.search.candidates import margin, rank
-from tilewright.compiler.schedule.waves import resident_ctas, tile_rounds
+from tilewright.compiler.schedule.waves import ctas_at_fullest, resident_ctas, tile_rounds
 from tilewright.dialects.legality import PARTIAL_BYTES
 from tilewright.dialects.target import Target
 
@@ -87,6 +87,7 @@ class Rows(NamedTuple):
     a_distance: Array
     b_distance: Array
     at_work: Array
+    at_fullest: Array
     part: Array
     beyond_rows: Array
     outside_rows: Array
@@ -182,6 +183,9 @@ def _facts(
         a_distance=a_distance * (alone and of_n > 1),
         b_distance=b_distance * (alone and of_m > 1),
         at_work=at_work,
+        at_fullest=ctas_at_fullest(
+            int(at_work), schedule.cluster_size * schedule.split_k, figures(target)
+        ),
         part=at_work / tiles,
         beyond_rows=beyond,
         outside_rows=outside,
@@ -240,8 +244,7 @@ def _l2_cycles(rows: Rows, values: Values) -> Array:
     of_all = np.where(rows.parts > 1, _parted(rows, values), _whole(rows, values))
     zeros = rows.part * rows.outside_rows * values["outside_share"] / LINE_BYTES
     of_all = rows.k_bytes * (of_all + zeros)
-    cycles = np.maximum.reduce([arriving, unaligned, rows.narrow_cycles, of_all])
-    return cycles + values["shared_twice"] * rows.shared_twice
+    return np.maximum.reduce([arriving, unaligned, rows.narrow_cycles, of_all])
 
 
 def _whole(rows: Rows, values: Values) -> Array:
@@ -259,7 +262,7 @@ def _parted(rows: Rows, values: Values) -> Array:
     """The same where it is."""
     loaded = rows.loaded_rows - values["split_multicast"] * rows.multicast_rows
     dram = rows.first_rows / values["split_first_rate"]
-    l2 = np.maximum(rows.at_work * loaded / values["split_l2_rate"], _requested(rows, values))
+    l2 = np.maximum(rows.at_fullest * loaded / values["split_l2_rate"], _requested(rows, values))
     return np.maximum(dram, l2) + values["split_share"] * np.minimum(dram, l2)
 
 
@@ -276,7 +279,8 @@ def _start_cycles(rows: Rows, values: Values) -> Array:
     doublings = np.log2(np.maximum(rows.ctas_clustered, 2) / 2)
     cluster = values["cluster_start"] + values["cluster_doubled"] * doublings
     cluster = np.where(rows.ctas_clustered > 1, cluster, 0)
-    return values["cta_start"] + np.where(rows.split_k > 1, values["split_start"], cluster)
+    cluster = np.where(rows.split_k > 1, values["split_start"], cluster)
+    return values["cta_start"] + values["shared_twice"] * rows.shared_twice + cluster
 
 
 def _epilogue_cycles(rows: Rows, values: Values) -> Array:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 from ...dialects.target import Target
 from .chips.chip_figures import figures
+from .chips.figure_sets import ChipFigures
 from .elementwise import larger, smaller
 from .problem import Problem, Schedule
 
@@ -31,6 +33,28 @@ def resident_in_clusters(size: int, target: Target) -> int:
     """The number of CTAs that run at once in clusters of `size` CTAs."""
     counted = figures(target).clusters_at_once.get(size)
     return size * (int(counted) if counted else target.multiprocessors // size)
+
+
+def ctas_at_fullest(ctas: int, size: int, chip: ChipFigures) -> int:
+    """CTAs that run at once, in clusters of `size`, as if all GPCs had as many as the fullest.
+
+    The CTAs of a GPC share its way to L2, and a cluster runs on one. Of nine clusters of eight two
+    run on the same GPC, for which the others wait.
+    """
+    gpcs = tuple((room, int(number)) for room, number in chip.gpcs.items())
+    return max(ctas, sum(number for _, number in gpcs) * _on_fullest(ctas, size, gpcs))
+
+
+@cache
+def _on_fullest(ctas: int, size: int, gpcs: tuple[tuple[int, int], ...]) -> int:
+    """The fewest CTAs of a GPC with which all find room."""
+    most = max((room for room, _ in gpcs), default=0)
+    enough = (
+        each
+        for each in range(size, most, size)
+        if sum(number * min(each, room) for room, number in gpcs) >= ctas
+    )
+    return next(enough, most)
 
 
 def wave_shape(problem: Problem, schedule: Schedule, target: Target) -> tuple[int, int]:

@@ -34,6 +34,24 @@ READ_AHEAD = [
 ]
 CHOICE = [
     Fault(
+        "estimate: parts of K wait for L2 as if all GPCs had as many CTAs",
+        "        fullest = ctas_at_fullest(int(at_work), size, chip)",
+        "        fullest = at_work",
+        ("test/compiler/schedule/test_schedule_choice_on_hopper.py",),
+    ),
+    Fault(
+        "estimate: a GPC has parts of clusters",
+        "        for each in range(size, most, size)",
+        "        for each in range(1, most)",
+        ("test/compiler/schedule/test_schedule_choice_on_hopper.py",),
+    ),
+    Fault(
+        "estimate: clusters that share both operands start as soon as others",
+        "    start = chip.cta_start + (chip.shared_twice if min(schedule.cluster) > 1 else 0)",
+        "    start = chip.cta_start",
+        ("test/compiler/schedule/test_schedule_choice_on_hopper.py",),
+    ),
+    Fault(
         "bands: tiles are in bands of eight, however wide they are",
         "            one = one.but(group=band_of(problem, one, target))",
         "            pass",

@@ -101,7 +101,9 @@ HOPPER = replace(
     ),
     second_line=Figure(0.0275, "cycles", f"{FITTED}: clusters of 1 to 8, K of 1000 to 1024"),
     outside_share=Figure(0.128, "cycles", f"{FITTED}: last tiles that hang over M or N"),
-    shared_twice=Figure(101, "cycles", f"{FITTED}: clusters of 1x4, 1x8, 2x2 and 2x4"),
+    shared_twice=Figure(
+        1000, "cycles", f"{FITTED}: clusters of 1x4, 1x8, 2x2 and 2x4; once, not in each step"
+    ),
     shared_row=Figure(0.745, "cycles", f"{FITTED}: few rows, K of 400 to 2400, clusters of 1 to 8"),
     first_wave=Figure(1, "us/us", f"{FITTED}: orders along M and N"),
     asked_again=Figure(
@@ -152,7 +154,7 @@ HOPPER = replace(
     cluster_doubled=Figure(82.7, "cycles", f"{FITTED}: clusters of 2 to 8"),
     split=SplitFigures(
         first_rate=Figure(2490, "B/cycle", f"{FITTED}: rows that one CTA at a time asks for"),
-        l2_rate=Figure(6010, "B/cycle", f"{FITTED}: rows that others ask for, too"),
+        l2_rate=Figure(6600, "B/cycle", f"{FITTED}: rows that others ask for, too"),
         multicast=Figure(1, "B/B", f"{FITTED}: the same, in clusters of 1x2 to 4x1"),
         latency=Figure(0.4, "cycles/CTA", f"{FITTED}: K split in 2 to 8"),
         rate=Figure(14.7, "B/cycle", f"{FITTED}: f32 sums, distributed shared memory"),
@@ -169,6 +171,10 @@ HOPPER = replace(
     clusters_at_once={
         ctas: Figure(at_once, "clusters", "H200, cuOccupancyMaxActiveClusters")
         for ctas, at_once in ((2, 66), (3, 39), (4, 30), (5, 22), (6, 17), (7, 15), (8, 15))
+    },
+    gpcs={
+        size: Figure(number, "GPCs", "an H200: %smid of clusters; 8 more take none of over 2 CTAs")
+        for size, number in ((18, 2), (16, 5), (8, 1))
     },
 )
 SMALL_AMPERE = replace(
@@ -229,7 +235,7 @@ OF_GPUS = {
         unaligned_line=Figure(3, "cycles", ITS_TIMES),
         shared_row=Figure(0.6, "cycles", ITS_TIMES),
         dram_share=Figure(0.227, "us/us", ITS_TIMES),
-        shared_twice=Figure(45.6, "cycles", ITS_TIMES),
+        shared_twice=Figure(550, "cycles", ITS_TIMES),
         step_least=Figure(194, "cycles", ITS_TIMES),
         next_tile=Figure(250, "cycles", ITS_TIMES),
         together_share=UNUSED,
@@ -295,6 +301,7 @@ def figure_table(target: Target) -> dict[str, Figure]:
     if chip_figures.split:
         every |= {f"split_{name}": each for name, each in vars(chip_figures.split).items()}
     every |= {f"clusters_of_{ctas}": each for ctas, each in chip_figures.clusters_at_once.items()}
+    every |= {f"gpcs_of_{size}": each for size, each in chip_figures.gpcs.items()}
     every |= chip_figures.tensor.table() if chip_figures.tensor else {}
     used = {name: each for name, each in every.items() if each is not UNUSED}
     return {name: each for name, each in used.items() if isinstance(each, Figure)}

@@ -51,7 +51,8 @@ class ChipFigures:
     """The figures of one chip; None for what it does not have or nobody measured.
 
     `clusters_at_once` is the number of clusters of each size that run at once; for other sizes it
-    is the number that the multiprocessors allow.
+    is the number that the multiprocessors allow. `gpcs` is the number of GPCs by how many
+    multiprocessors of each take large clusters.
     """
 
     clock: Figure
@@ -107,3 +108,4 @@ class ChipFigures:
     split: SplitFigures | None = None
     parts: PartFigures | None = None
     clusters_at_once: dict[int, Figure] = field(default_factory=dict)
+    gpcs: dict[int, Figure] = field(default_factory=dict)

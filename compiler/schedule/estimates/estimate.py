@@ -218,9 +218,10 @@ def shared_row_cycles(problem: Problem, schedule: Schedule, target: Target) -> f
 def start_cycles(schedule: Schedule, target: Target) -> float:
     """Cycles from a CTA's start to its first load, and what a cluster adds at both ends."""
     chip = figures(target)
+    start = chip.cta_start + (chip.shared_twice if min(schedule.cluster) > 1 else 0)
     if schedule.split_k > 1:
-        return chip.cta_start + split_figures(target).start
-    return chip.cta_start + cluster_cycles(schedule.cluster_size, chip)
+        return start + split_figures(target).start
+    return start + cluster_cycles(schedule.cluster_size, chip)
 
 
 def cluster_cycles(ctas: int, chip: ChipFigures) -> float:

@@ -17,7 +17,7 @@ from ..chips.figure_sets import ChipFigures, SplitFigures
 from ..edge_boxes import whole_boxes
 from ..elementwise import exceeds, larger, smaller
 from ..problem import LINE_BYTES, Problem, Schedule
-from ..waves import resident_ctas
+from ..waves import ctas_at_fullest, resident_ctas
 from .costs import few_columns
 
 APART_ON_A_CURVE = 2
@@ -38,8 +38,7 @@ def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     k_bytes = schedule.tile[2] * problem.element_bytes
     narrow = narrow_cycles(problem, schedule, target)
     alone = larger(k_bytes * rows / chip.l2_rate, larger(k_bytes / LINE_BYTES * own, narrow))
-    cycles = larger(alone, _l2_cycles_of_all(problem, schedule, target))
-    return cycles + (chip.shared_twice if min(schedule.cluster) > 1 else 0)
+    return larger(alone, _l2_cycles_of_all(problem, schedule, target))
 
 
 def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> float:
@@ -53,7 +52,9 @@ def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> f
     beyond, outside = _rows_of_all(problem, schedule, grid, whole)
     requested = part * beyond * chip.second_line / LINE_BYTES
     if parts > 1:
-        rows = at_work * loaded_rows(problem, schedule, split_figures(target).multicast)
+        size = schedule.cluster_size * schedule.split_k
+        fullest = ctas_at_fullest(int(at_work), size, chip)
+        rows = fullest * loaded_rows(problem, schedule, split_figures(target).multicast)
         first = problem.batch * part * (problem.m + problem.n)
         first *= few_columns(problem, schedule, target)
         arriving = parted_arriving(rows, first, requested, split_figures(target))

@@ -7,12 +7,12 @@ import pytest
 
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.schedule.chips.chip_figures import figures
-from tilewright.compiler.schedule.estimates.estimate import estimate
+from tilewright.compiler.schedule.estimates.estimate import estimate, start_cycles
 from tilewright.compiler.schedule.estimates.l2_costs import answered_shares, asked_rows, l2_cycles
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.rules.rules import RULES, broken_rule, broken_rules
 from tilewright.compiler.schedule.search.choice import candidates, choose_schedule
-from tilewright.compiler.schedule.waves import band_of
+from tilewright.compiler.schedule.waves import band_of, ctas_at_fullest
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
 
@@ -81,10 +81,10 @@ def test_few_exchanged_columns_ask_dram_for_more():
     assert bytes_of[2] == pytest.approx(1.06 * bytes_of[3])
 
 
-# m, n, k → tile, CTAs that share it: few tiles with a long K are shared, many or short ones not.
+# m, n, k → tile, parts of K: few tiles with a long K have several, many or short ones not.
 SPLIT_TABLE = [
-    ((1024, 256, 8192), (128, 64, 64), 3),
-    ((32, 1024, 8192), (64, 32, 128), 6),
+    ((1024, 256, 8192), (64, 128, 64), 3),
+    ((32, 1024, 8192), (64, 32, 128), 4),
     ((256, 256, 16384), (64, 128, 64), 8),
     ((256, 256, 512), (64, 16, 128), 1),
     ((4096, 4096, 4096), (128, 256, 64), 1),
@@ -94,8 +94,44 @@ SPLIT_TABLE = [
 @pytest.mark.parametrize(("shape", "tile", "parts"), SPLIT_TABLE)
 def test_long_sums_of_few_tiles_are_split_on_hopper(shape, tile, parts):
     chosen = choose_schedule(MatmulSpec(*shape), HOPPER)
-    assert (chosen.tile, chosen.split_k) == (tile, parts)
-    assert f"split-k{{parts={parts}}}" in chosen.pipeline() or parts == 1
+    assert (chosen.tile, chosen.split_k * chosen.split_grid) == (tile, parts)
+    assert f"split-k{{parts={parts}" in chosen.pipeline() or parts == 1
+
+
+# CTAs at work, CTAs of a cluster → those of the fullest GPC, of 18, 18, 16, 16, 16, 16, 16 and 8.
+FULLEST = [
+    ((132, 1), 18),
+    ((120, 1), 16),
+    ((64, 1), 8),
+    ((120, 8), 16),
+    ((72, 8), 16),
+    ((64, 8), 8),
+    ((72, 6), 12),
+    ((102, 6), 18),
+]
+
+
+@pytest.mark.parametrize(("ctas", "most"), FULLEST)
+def test_the_fullest_gpc_has_whole_clusters(ctas, most):
+    assert ctas_at_fullest(*ctas, figures(HOPPER)) == 8 * most
+
+
+def test_clusters_that_share_both_operands_start_later_and_step_no_slower():
+    problem, tile = Problem.of(MatmulSpec(512, 512, 4096), HOPPER), Schedule((64, 64, 64), 8)
+    one, both = tile.but(cluster=(1, 4)), tile.but(cluster=(2, 2))
+    later = start_cycles(both, HOPPER) - start_cycles(one, HOPPER)
+    assert later == figures(HOPPER).shared_twice > 0
+    assert l2_cycles(problem, both, HOPPER) <= l2_cycles(problem, one, HOPPER)
+
+
+def test_parts_wait_for_the_gpc_with_two_clusters():
+    """Of 9 clusters of 8 CTAs two run on one GPC; of 8 none has company."""
+    tile = Schedule((64, 112, 64), 9, split_k=8)
+    nine, eight = (
+        l2_cycles(Problem.of(MatmulSpec(64 * clusters, 112, 7840), HOPPER), tile, HOPPER)
+        for clusters in (9, 8)
+    )
+    assert nine > 1.5 * eight
 
 
 def test_parts_of_exchanged_operands_are_chosen_where_an_h100_runs_them_faster():
