@@ -50,12 +50,12 @@ def trace(function: Callable[..., Any], values: Sequence[TensorLike]) -> fx.Grap
 
     from .torch_operators import BeforeExport
 
-    lines = _lines_of(function)
+    lines, records = _lines_of(function), torch.is_grad_enabled()
     try:
         with quiet(), torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=False):
             fakes = [torch.empty(each.shape, dtype=each.dtype) for each in values]
             with BeforeExport(), lines:
-                called = functools.partial(_call, function)
+                called = functools.partial(_call, function, records)
                 graph = make_fx(called, decomposition_table=decomposed_operators())(*fakes).graph
     except Exception as error:  # a user's function raises any kind
         place = _place(error.__traceback__, lines.code)
@@ -72,9 +72,13 @@ def trace(function: Callable[..., Any], values: Sequence[TensorLike]) -> fx.Grap
     return graph
 
 
-def _call(function: Callable[..., Any], *values: torch.Tensor) -> Any:
-    """`function` of `values`. make_fx counts the parameters of a method's code, `self` included."""
-    return function(*values)
+def _call(function: Callable[..., Any], records: bool, *values: torch.Tensor) -> Any:
+    """`function` of `values`, where torch records gradients as around the call of a product, which
+    code may ask. make_fx counts the parameters of a method's code, `self` included."""
+    import torch
+
+    with torch.set_grad_enabled(records):
+        return function(*values)
 
 
 def refused(node: fx.Node, rule: str) -> CompileError:

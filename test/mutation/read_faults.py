@@ -50,6 +50,24 @@ READS = [
         READ,
     ),
     Fault(
+        "function-keys: an iterator gives the same each time",
+        "    if any(value is each for each in OPEN) or isinstance(value, Iterator):\n",
+        "    if any(value is each for each in OPEN):\n",
+        ("test/compiler/calls/test_function_keys.py",),
+    ),
+    Fault(
+        "function-keys: random numbers and clocks are as other functions",
+        '    if made_in in CHANGING or made_in.startswith("numpy.random."):\n',
+        "    if made_in in CHANGING[:0]:\n",
+        ("test/compiler/calls/test_function_keys.py",),
+    ),
+    Fault(
+        "traced-function: code that asks finds gradients as tracing has them",
+        "    with torch.set_grad_enabled(records):\n",
+        "    with torch.set_grad_enabled(False):\n",
+        ("test/compiler/calls/test_function_keys.py",),
+    ),
+    Fault(
         "module-watch: what no identity tells is what it was",
         "        return all(is_same(value, of()) for of, value, is_same in self._equal)\n",
         "        return True\n",

@@ -41,6 +41,10 @@ LIKE_NO_OTHER = object()
 """Among what is kept of a function whose key is equal to none."""
 OPEN = (globals, eval, exec, __import__, importlib.import_module, sys._getframe)
 """By which a function reads what its code does not name."""
+STATES = ("is_grad_enabled", "is_inference_mode_enabled")
+"""Functions of torch that tell what another call may find otherwise."""
+CHANGING = ("random", "time", "datetime", "secrets", "uuid", "numpy.random")
+"""Libraries whose functions give something else in each call."""
 
 
 class UnknownReads(Exception):
@@ -248,9 +252,24 @@ def _paths(code: CodeType) -> Iterator[Path]:
 
 
 def _check_named(value: Any) -> None:
-    """Raise UnknownReads of what reads what code does not name."""
-    if any(value is each for each in OPEN):
+    """Raise UnknownReads of what reads what code does not name, or gives another result each time:
+    iterators, random numbers, clocks, states of torch."""
+    if any(value is each for each in OPEN) or isinstance(value, Iterator):
         raise UnknownReads
+    made_in = value.__name__ if isinstance(value, ModuleType) else _made_in(value)
+    if made_in in CHANGING or made_in.startswith("numpy.random."):
+        raise UnknownReads
+    if made_in.startswith("torch") and getattr(value, "__name__", "") in STATES:
+        raise UnknownReads
+
+
+def _made_in(value: Any) -> str:
+    """The name of the module in which a function was made, or the class of a method's object."""
+    if not callable(value):
+        return ""
+    owner = _attribute(value, "__self__")
+    kind = owner if isinstance(owner, type) else type(owner)
+    return str(_attribute(value, "__module__") or kind.__module__)
 
 
 def _attribute(value: Any, name: str) -> Any:

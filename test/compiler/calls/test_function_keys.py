@@ -1,7 +1,10 @@
 """A function is traced again when anything that it reads from around it has changed."""
 
+import datetime
 import functools
 import os
+import random
+import time
 import types
 import weakref
 from array import array
@@ -205,11 +208,18 @@ def by_text(acc):
     return acc * eval("GLOBAL.value")
 
 
+NUMBERS = iter([2.0, 3.0])
 OPEN = {
     "names": lambda acc: acc * globals()["GLOBAL"].value,
     "text": by_text,
     "text of a partial": functools.partial(by_text),
     "a package": lambda acc: acc * __import__("a_module_of_settings").VALUE,
+    "random numbers": lambda acc: acc * random.random(),
+    "random numbers of numpy": lambda acc: acc * np.random.rand(),
+    "a clock": lambda acc: acc * time.time(),
+    "a date": lambda acc: acc * datetime.datetime.now().year,
+    "an iterator": lambda acc: acc * next(NUMBERS),
+    "torch's state": lambda acc: acc * (2.0 if torch.is_grad_enabled() else 3.0),
 }
 
 
@@ -228,6 +238,15 @@ def test_a_function_that_evaluates_text_is_traced_in_each_call():
     count, GLOBAL.value = len(fused._fused), 3.0
     assert matmul(a, b, epilogue=by_text).eq(3).all()
     assert len(fused._fused) == count
+
+
+@pytest.mark.usefixtures("fresh_cache")
+@pytest.mark.parametrize("name", ["an iterator", "torch's state"])
+def test_a_function_of_another_result_each_time_is_traced_in_each_call(name):
+    a, b = torch.eye(16, dtype=torch.bfloat16), torch.ones(8, 16, dtype=torch.bfloat16)
+    assert matmul(a, b, epilogue=OPEN[name]).eq(2).all()
+    with torch.no_grad():
+        assert matmul(a, b, epilogue=OPEN[name]).eq(3).all()
 
 
 def test_the_type_that_torch_makes_by_default_is_in_a_key():
