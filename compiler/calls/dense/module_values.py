@@ -67,6 +67,11 @@ def changes_of(tensor: torch.Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
 
 
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor; an nn.Module has a `_version`, too."""
+    return hasattr(value, "_version") and hasattr(value, "is_inference")
+
+
 def is_of_user(module: str | None) -> bool:
     """Whether a module of Python is the user's own."""
     top = str(module or "builtins").partition(".")[0]
@@ -76,7 +81,7 @@ def is_of_user(module: str | None) -> bool:
 def value_now(value: Any, names: Collection[str], depth: int = NESTED_MOST) -> Any:
     """A value as it is: of a collection what it holds, of an object what code may read of it, and
     of a tensor that is no buffer, a constant of the kernel, which of its changes it is."""
-    if hasattr(value, "_version"):
+    if is_tensor(value):
         return Constant(value)
     if isinstance(value, PLAIN) and not isinstance(value, tuple):
         return value
@@ -192,7 +197,7 @@ def keep_values(
 
 def keep_value(watch: Watch, value: Any, names: Collection[str], depth: int = NESTED_MOST) -> None:
     """Let a watch see all that `value_now` looks at."""
-    if hasattr(value, "_version"):
+    if is_tensor(value):
         watch.watch_tensor(value)
     elif not depth or (isinstance(value, PLAIN) and not isinstance(value, tuple)):
         return
