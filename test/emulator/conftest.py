@@ -48,14 +48,15 @@ def one_instruction_kernel(body: str, inputs: list[np.ndarray], out: np.dtype) -
 
 @pytest.fixture
 def execute():
-    """execute(body, *inputs, out=dtype) → the 32 values of %d; inputs are arrays of 32."""
+    """execute(body, *inputs, out=dtype, **options of launch) → the 32 values of %d; inputs are
+    arrays of 32."""
     from tilewright.runtime.emulator import launch
 
-    def run(body: str, *inputs: np.ndarray, out) -> np.ndarray:
+    def run(body: str, *inputs: np.ndarray, out, **options) -> np.ndarray:
         dtype = np.dtype(out)
         result = np.frombuffer(bytes([0xCD]) * (LANES * dtype.itemsize), dtype).copy()
         text = one_instruction_kernel(body, list(inputs), dtype)
-        launch(text, "k", grid=1, block=LANES, params=[*inputs, result])
+        launch(text, "k", grid=1, block=LANES, params=[*inputs, result], **options)
         return result
 
     return run

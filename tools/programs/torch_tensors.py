@@ -84,6 +84,8 @@ class HostTensors(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name in ("cuda", "pin_memory"):
             return self._noted(_aligned(args[0]))
+        if name == "record_stream":  # streams are in order
+            return None
         kwargs = {key: on_host(value) for key, value in (kwargs or {}).items()}
         result = func(*map(on_host, args), **kwargs)
         for each in (*args, result):

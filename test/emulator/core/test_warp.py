@@ -247,6 +247,14 @@ def test_a_lane_outside_its_own_mask_is_a_convergence_error(trap_of):
     assert trap.message == "lanes 8-31 execute with membermask 0x000000ff, which does not name them"
 
 
+def test_shuffles_outside_of_their_mask_run_where_libraries_do(execute, trap_of, integers):
+    body, a = "shfl.sync.bfly.b32 %d, %a, 2, 31, 0xFFFF;", integers(32, 1)
+    trap = trap_of(body, a)
+    assert trap.category == "convergence" and "check=shipped" in trap.message
+    got = execute(body, a, out=np.uint32, check="shipped")
+    assert got.tolist() == a[np.arange(32) ^ 2].tolist()
+
+
 def test_exited_lanes_are_not_waited_for(execute):
     got = execute(
         """mov.u32 %d, 0; setp.ge.u32 %p, %lane, 30; @%p bra OUT;

@@ -57,7 +57,8 @@ def test_each_element_is_combined_by_itself(run, poisoned, operation, count, typ
         seen[lane] = wanted[lane // 2]
         wanted[lane // 2] = COMBINE[operation](wanted[lane // 2], values[lane]).astype(values.dtype)
     name, flag = ("atom" if returns else "red"), "" if type_ == "f32" else ".noftz"
-    opcode = f"{name}.relaxed.gpu.global.{operation}{flag}.{count}.{type_}"
+    space = "" if count == "v4" else ".global"  # generic addresses
+    opcode = f"{name}.relaxed.gpu{space}.{operation}{flag}.{count}.{type_}"
     memory = places.view(np.uint8)
     run(body(opcode, type_, split(count), returns=returns), values.view(np.uint8), memory, old)
     assert memory.tobytes() == wanted.tobytes()
@@ -65,9 +66,16 @@ def test_each_element_is_combined_by_itself(run, poisoned, operation, count, typ
         assert old.tobytes() == seen.tobytes()
 
 
+def test_the_old_values_of_a_vector_may_be_left(run):
+    memory = np.zeros(2, np.float32)
+    run("mov.b32 %r0, 0f3F800000; atom.relaxed.gpu.add.v2.f32 _, [%rd0], {%r0, %lane};", memory)
+    assert memory[0] == 32
+
+
 FOUR = "{%r0, %r1, %r2, %r3}"
 REFUSALS = [
-    (f"red.shared.add.v4.f32 [%tile], {FOUR};", "unmodelled", "without one of .global"),
+    (f"red.shared.add.v4.f32 [%tile], {FOUR};", "unmodelled", "modifier .shared"),
+    ("cvta.shared.u64 %rd0, 0; red.add.v2.f32 [%rd0], {%lane, %lane};", "address-space", "global"),
     ("red.global.max.v2.f32 [%rd0], {%r0, %r1};", "unmodelled", "9.7.13.6"),
     ("red.global.add.v4.u32 [%rd0], {%r0, %r1, %r2, %r3};", "unmodelled", "9.7.13.6"),
     (

@@ -195,7 +195,7 @@ def _build_vector(ins: Decoded, first: int, count: int) -> Step:
     operation = ins.required(("add",) if type_.name == "f32" else ("add", "min", "max"))
     order = ins.choice(_ORDERS[first], "relaxed")
     scope = ins.choice(SCOPES, DEFAULT_SCOPE)
-    ins.required(("global",))
+    space = ins.choice(("global",))
     _check_denormals(ins, operation, type_)
     _expect(ins, first + 2)
     if type_.bytes * count > MAX_VECTOR_BYTES:
@@ -204,13 +204,15 @@ def _build_vector(ins: Decoded, first: int, count: int) -> Step:
     address = ins.address(first)
     bits = bit_type(type_.bits)
     read = ins.read_vector(first + 1, count, bits)
-    write = ins.write_vector(0, count, bits) if first else None
+    write = ins.write_vector(0, count, bits) if first and not ins.is_sink(ins.operand(0)) else None
     width = type_.bytes
-    ins.note_access(MemoryAccess("global", BOTH, width * count, address))
+    ins.note_access(MemoryAccess(space or "generic", BOTH, width * count, address))
 
     def step(warp, mask):
         at, values = address(warp)[mask], read(warp)
         _check_vector(at, width * count)
+        if space is None:
+            _check_global(ins.mnemonic, warp.generic, at)
         for direction in ("read", "write"):
             warp.launch.report.memory_bytes["global", direction] += width * count * len(at)
         old = []
@@ -230,6 +232,15 @@ def _check_vector(addresses: np.ndarray, size: int) -> None:
     if any_of(bad):
         raise Trap("misaligned", f"a vector of {size} bytes must be aligned to its size, got "
                                  f"0x{int(addresses[bad][0]):x}")  # fmt: skip
+
+
+def _check_global(name: str, space: GenericSpace, addresses: np.ndarray) -> None:
+    """Vectors lie in global memory, also where the instruction names no state space."""
+    for address in addresses:
+        if not _lies_in_global_memory(space, address):
+            raise Trap("address-space", f"a vector of {name} must lie in global memory, got the"
+                                        f" generic address 0x{int(address):x} of another"
+                                        " space")  # fmt: skip
 
 
 def _step(
