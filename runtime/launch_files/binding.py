@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..emulator import LaunchError, TensorMap
+from ..emulator import Im2colMap, LaunchError, TensorMap
 from ..emulator.copies.tensor_map import ADDRESSES
 from ..emulator.copies.tensor_map_object import encode
 from ..emulator.host.launch import Launch
@@ -15,7 +15,6 @@ from .element_types import SCALAR_TYPES
 from .memory import TensorMemory
 
 DEFAULT_ALIGN = 256
-CURE = "cuTensorMapEncodeTiled would refuse it"
 MAP_FIELDS = ("element_strides", "interleave", "swizzle", "l2_promotion", "oob_fill")
 
 
@@ -64,7 +63,9 @@ class Binder:
             made.check_address(address)
         except LaunchError as error:
             rule = str(error).removeprefix("tensor map: ")
-            raise LaunchError(f"tensor_maps[{number}]: {rule}; {CURE}") from None
+            mode = "Im2col" if "im2col" in declared else "Tiled"
+            cure = f"cuTensorMapEncode{mode} would refuse it"
+            raise LaunchError(f"tensor_maps[{number}]: {rule}; {cure}") from None
         return encode(made, address)
 
     def _encode_array(self, names: list[str]) -> bytes:
@@ -90,14 +91,12 @@ class Binder:
 
 
 def _make_map(declared: Mapping[str, Any], tensor: TensorMemory) -> TensorMap:
-    return TensorMap(
-        tensor.memory,
-        declared.get("dtype", tensor.declared["dtype"]),
-        dims=declared["dims"],
-        strides=declared["strides_bytes"],
-        box=declared["box"],
-        **{name: declared[name] for name in MAP_FIELDS if name in declared},
-    )
+    dtype = declared.get("dtype", tensor.declared["dtype"])
+    fields = {name: declared[name] for name in MAP_FIELDS if name in declared}
+    place = tensor.memory, dtype, declared["dims"], declared["strides_bytes"]
+    if "im2col" in declared:
+        return Im2colMap(*place, **declared["im2col"], **fields)
+    return TensorMap(*place, box=declared["box"], **fields)
 
 
 def _encode_scalar(parameter: Mapping[str, Any]) -> bytes:

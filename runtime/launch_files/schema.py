@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..bundles.schema import Integer, ListOf, OneOf, Text
+from ..bundles.schema import Integer, ListOf, OneOf, Rule, Text
 from .element_types import ELEMENT_TYPES, SCALAR_TYPES
 from .rules import AnyNumber, Fields, Keyed, Matching, Number, PowerOfTwo
 
@@ -47,24 +47,35 @@ TENSOR = Fields(
         "whole": OneOf((False, True)),
     },
 )
-TENSOR_MAP = Fields(
-    {
-        "name": NAME,
-        "tensor": NAME,
-        "dims": ListOf(Integer(1, 2**32), 1, 5),
-        "strides_bytes": ListOf(Integer(0, 2**40 - 1), 0, 4),
-        "box": ListOf(Integer(1, 256), 1, 5),
-    },
-    {
-        "dtype": Text(),
-        "offset_bytes": Integer(-(2**60), 2**60),
-        "element_strides": ListOf(Integer(1, 8), 1, 5),
-        "interleave": Text(),
-        "swizzle": Text(),
-        "l2_promotion": Text(),
-        "oob_fill": Text(),
-    },
+CORNER = ListOf(Integer(-(2**15), 2**15 - 1), 1, 3)
+IM2COL = Fields(
+    {"lower": CORNER, "upper": CORNER, "channels": Integer(1, 256), "pixels": Integer(1, 1024)}
 )
+
+
+def _map_of(mode: str, rule: Rule) -> Fields:
+    return Fields(
+        {
+            "name": NAME,
+            "tensor": NAME,
+            "dims": ListOf(Integer(1, 2**32), 1, 5),
+            "strides_bytes": ListOf(Integer(0, 2**40 - 1), 0, 4),
+            mode: rule,
+        },
+        {
+            "dtype": Text(),
+            "offset_bytes": Integer(-(2**60), 2**60),
+            "element_strides": ListOf(Integer(1, 8), 1, 5),
+            "interleave": Text(),
+            "swizzle": Text(),
+            "l2_promotion": Text(),
+            "oob_fill": Text(),
+        },
+    )
+
+
+BOX = ListOf(Integer(1, 256), 1, 5)
+TENSOR_MAP = Keyed({"box": _map_of("box", BOX), "im2col": _map_of("im2col", IM2COL)})
 
 
 def _values(place: dict[str, Any]) -> dict[str, Fields]:

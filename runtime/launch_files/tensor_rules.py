@@ -57,8 +57,17 @@ def map_contradictions(
             yield f"{where}.tensor: must be one of {quoted(tensors)}, got '{each['tensor']}'"
             continue
         for name, length in (("strides_bytes", rank - 1), ("box", rank), ("element_strides", rank)):
-            if name in each and len(each[name]) != length:
-                yield f"{where}.{name}: must have {length} items, got {len(each[name])}"
+            yield from _length_contradictions(each, name, length, where)
+        for name in ("lower", "upper"):
+            corners = each.get("im2col", {})
+            yield from _length_contradictions(corners, name, rank - 2, f"{where}.im2col")
+
+
+def _length_contradictions(
+    entry: Mapping[str, Any], name: str, length: int, where: str
+) -> Iterator[str]:
+    if name in entry and len(entry[name]) != length:
+        yield f"{where}.{name}: must have {length} items, got {len(entry[name])}"
 
 
 def offset_contradictions(entry: Mapping[str, Any], tensor: Tensor, where: str) -> Iterator[str]:

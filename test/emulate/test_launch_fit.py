@@ -141,6 +141,16 @@ def test_an_illegal_tensor_map_is_named(fields, message, run, header):
     assert found == f"tensor_maps[0]: {message}; cuTensorMapEncodeTiled would refuse it"
 
 
+def test_an_illegal_tensor_map_of_pixels_is_named(run, header):
+    column = {"lower": [-200, 0], "upper": [0, 0], "channels": 8, "pixels": 4}
+    changed = with_map(im2col=column, dims=[8, 2, 2, 1], strides_bytes=[16, 32, 64])
+    changed["tensor_maps"][0].pop("box")
+    assert refusal(run, header, changed) == (
+        "tensor_maps[0]: pixelBoxLowerCorner[0] of rank 4 must be -128..127, got -200;"
+        " cuTensorMapEncodeIm2col would refuse it"
+    )
+
+
 def test_the_whole_launch_fits(run, header):
     result = run(header + KERNEL.format(directives=""), LAUNCH)
     assert (result.report.kernel, result.seed, result.outputs) == ("k", 0, {})

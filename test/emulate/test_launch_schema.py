@@ -135,7 +135,6 @@ TENSORS = [
 ]
 MAPS = [
     (["tensor"], "c", "tensor: must be one of 'a', 'bytes', got 'c'"),
-    (["box"], ..., "box: must be given, got none"),
     (["box"], [4, 300], "box[1]: must be an integer from 1 to 256, got 300"),
     (["box"], [4], "box: must have 2 items, got 1"),
     (["dims"], [4], "strides_bytes: must have 0 items, got 1"),
@@ -199,6 +198,28 @@ def test_a_wrong_tensor_map_is_refused_with_its_path(path, value, message, run, 
     else:
         changes = [(["tensor_maps"], [{**A_MAP, path[0]: value}])]
     assert refusal(run, copying, changes) == f"tensor_maps[0].{message}"
+
+
+IM2COL = {"lower": [-1], "upper": [0], "channels": 8, "pixels": 16}
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ({}, ": must have exactly one of the fields 'box', 'im2col', got none"),
+        ({"box": [1, 1], "im2col": IM2COL},
+         ": must have exactly one of the fields 'box', 'im2col', got 'box', 'im2col'"),
+        ({"im2col": IM2COL | {"pixels": 1025}},
+         ".im2col.pixels: must be an integer from 1 to 1024, got 1025"),
+        ({"im2col": IM2COL | {"upper": [0, 0]}}, ".im2col.upper: must have 1 items, got 2"),
+        ({"im2col": IM2COL | {"lower": [-32769]}},
+         ".im2col.lower[0]: must be an integer from -32768 to 32767, got -32769"),
+        ({"im2col": IM2COL}, ".name: must be in a parameter, got 'm' in none"),
+    ],
+)  # fmt: skip
+def test_a_tensor_map_has_a_box_or_columns_of_pixels(field, message, run, copying):
+    mapped = {"name": "m", "tensor": "a", "dims": [8, 4, 3], "strides_bytes": [16, 64], **field}
+    assert refusal(run, copying, [(["tensor_maps"], [mapped])]) == f"tensor_maps[0]{message}"
 
 
 @pytest.mark.parametrize(("parameter", "message"), PARAMETERS)

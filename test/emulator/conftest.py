@@ -67,10 +67,11 @@ def trap_of():
     """trap_of(body, …) → the Trap that the same kernel ends with."""
     from tilewright.runtime.emulator import Trap, launch
 
-    def run(body: str, *inputs: np.ndarray, out=np.uint32) -> Trap:
+    def run(body: str, *inputs: np.ndarray, out=np.uint32, **options) -> Trap:
         text = one_instruction_kernel(body, list(inputs), np.dtype(out))
         with pytest.raises(Trap) as caught:
-            launch(text, "k", grid=1, block=LANES, params=[*inputs, np.zeros(LANES, out)])
+            given = [*inputs, np.zeros(LANES, out)]
+            launch(text, "k", grid=1, block=LANES, params=given, **options)
         return caught.value
 
     return run

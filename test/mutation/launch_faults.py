@@ -63,3 +63,13 @@ ADDRESSES = [
         ("test/runtime/test_overlaps.py",),
     ),
 ]
+
+LAUNCH_FILES = [
+    Fault(
+        "binding: a map of pixels in a launch file takes the upper corner for the lower one",
+        '        return Im2colMap(*place, **declared["im2col"], **fields)\n',
+        '        column = declared["im2col"]\n'
+        '        return Im2colMap(*place, **column | {"lower": column["upper"]}, **fields)\n',
+        ("test/emulator/tensor_copies/test_im2col.py",),
+    ),
+]

@@ -38,8 +38,8 @@ SHIPPED = [
     ),
     Fault(
         "warp-exchange: lanes outside of their mask may take part in every exchange",
-        '        if not self.kind.startswith("shfl."):\n',
-        "        if False:\n",
+        '        if apart or not self.kind.startswith("shfl."):\n',
+        "        if apart:\n",
         ("test/emulator/core/test_warp.py",),
     ),
     Fault(

@@ -58,6 +58,22 @@ def test_a_descriptor_is_a_map_with_its_extents():
     ]
 
 
+def test_a_descriptor_of_pixels_is_a_map_in_im2col_mode():
+    """Corners and steps come in the order D, H, W, as the shape does."""
+    x = torch.zeros(2, 5, 6, 64, dtype=torch.float16)
+    layout = {"swizzle": 2, "elem_size": 2, "elem_type": 6, "block_size": [40, 32]}
+    layout |= {"fp4_padded": False, "is_im2col": True}
+    corners = {"pixel_box_lower_corner": [-1, -2], "pixel_box_upper_corner": [0, 1]}
+    value = descriptor(x, list(x.shape), list(x.stride()), element_strides=[1, 2, 3, 1], **corners)
+    raw = parameters(["tensordesc_im2col<fp16[40, 32]>"], [value], [layout])[0]
+    assert read_map(raw) == {
+        "address": x.data_ptr(), "dtype": "float16", "dims": [64, 6, 5, 2],
+        "strides_bytes": [128, 768, 3840], "element_strides": [1, 3, 2, 1], "swizzle": "64B",
+        "im2col": {"lower": [-2, -1], "upper": [1, 0], "channels": 32, "pixels": 40},
+        "oob_fill": "zero",
+    }  # fmt: skip
+
+
 def test_a_descriptor_that_the_kernel_takes_apart_is_an_address_with_its_extents():
     x = torch.zeros(6, 64)
     value = descriptor(x, [6, 64], [64, 1], round_f32_to_tf32=True)

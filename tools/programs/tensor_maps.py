@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 MAP_BYTES = 128
-WORD = b"TWM\0"
+WORD, IM2COL_WORD = b"TWM\0", b"TWI\0"
 _CALL = struct.Struct("<4s6B5Bx5H6x5Q4QQ")
+_IM2COL = struct.Struct("<4s4B5Bx2H3h3h2x5Q4QQ")
 TYPES = (
     "uint8", "uint16", "uint32", "int32", "uint64", "int64", "float16", "float32", "float64",
     "bfloat16", "float32_ftz", "tfloat32", "tfloat32_ftz", "16u4_align8b", "16u4_align16b",
@@ -41,11 +42,33 @@ def kept_map(
     return _CALL.pack(WORD, *numbers).ljust(MAP_BYTES, b"\0")
 
 
+def kept_im2col_map(
+    address: int,
+    kind: int,
+    dims: Sequence[int],
+    strides_bytes: Sequence[int],
+    corners: tuple[Sequence[int], Sequence[int]],
+    column: tuple[int, int],
+    steps: Sequence[int],
+    swizzle: int,
+    fill: int,
+) -> bytes:
+    """The same of cuTensorMapEncodeIm2col. corners: the lower one and the upper one, along W, H and
+    D; column: channels of a pixel, and pixels."""
+    rank, missing = len(dims), 5 - len(dims)
+    at = [[*corner, *[0] * (3 - len(corner))] for corner in corners]
+    strides = [*strides_bytes, *[0] * (4 - len(strides_bytes))]
+    numbers = (*steps, *[0] * missing, *column, *at[0], *at[1], *dims, *[0] * missing, *strides)
+    packed = _IM2COL.pack(IM2COL_WORD, kind, rank, swizzle, fill, *numbers, address)
+    return packed.ljust(MAP_BYTES, b"\0")
+
+
 def read_map(raw: bytes) -> dict[str, Any] | None:
     """The fields of a launch file's tensor map, and its address; None of other bytes."""
     if len(raw) < MAP_BYTES:
         return None
-    return _of_call(raw) if raw[:4] == WORD else _of_hardware(raw)
+    read = {WORD: _of_call, IM2COL_WORD: _of_im2col_call}.get(raw[:4], _of_hardware)
+    return read(raw)
 
 
 def _of_call(raw: bytes) -> dict[str, Any]:
@@ -57,6 +80,27 @@ def _of_call(raw: bytes) -> dict[str, Any]:
         "dims": dims[:rank],
         "strides_bytes": strides[: rank - 1],
         "box": box[:rank],
+        "element_strides": steps[:rank],
+        "swizzle": SWIZZLES[swizzle],
+        "oob_fill": FILLS[fill],
+    }
+
+
+def _of_im2col_call(raw: bytes) -> dict[str, Any]:
+    _, kind, rank, swizzle, fill, *numbers = _IM2COL.unpack_from(raw)
+    steps, (channels, pixels), corners = numbers[:5], numbers[5:7], numbers[7:13]
+    dims, strides = numbers[13:18], numbers[18:22]
+    return {
+        "address": numbers[22],
+        "dtype": TYPES[kind],
+        "dims": dims[:rank],
+        "strides_bytes": strides[: rank - 1],
+        "im2col": {
+            "lower": corners[: rank - 2],
+            "upper": corners[3 : rank + 1],
+            "channels": channels,
+            "pixels": pixels,
+        },
         "element_strides": steps[:rank],
         "swizzle": SWIZZLES[swizzle],
         "oob_fill": FILLS[fill],

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..programs.tensor_maps import kept_map
+from ..programs.tensor_maps import kept_im2col_map, kept_map
 
 FORMATS = {
     "i1": "b", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u1": "B", "u8": "B", "u16": "H",
@@ -81,8 +81,13 @@ def _map(value: Any, layout: Any) -> bytes:
         dims[-1] *= 2
     kind: int = layout["elem_type"]
     kind = TF32 if getattr(value, ROUND, False) else OF_DRIVER.get(kind, kind)
-    steps = [step * size for step in reversed(value.strides[:-1])]
-    return kept_map(
-        address_of(value.base), kind, dims[::-1], steps, layout["block_size"][::-1],
-        layout["swizzle"], int(value.padding == "nan"),
-    )  # fmt: skip
+    strides = [step * size for step in reversed(value.strides[:-1])]
+    place = address_of(value.base), kind, dims[::-1], strides
+    rest = layout["swizzle"], int(value.padding == "nan")
+    pixels, *channels = layout["block_size"]
+    if layout.get("is_im2col"):
+        corners = value.pixel_box_lower_corner, value.pixel_box_upper_corner
+        lower, upper = (list(corner)[::-1] for corner in corners)
+        steps = value.element_strides or [1] * len(dims)
+        return kept_im2col_map(*place, (lower, upper), (*channels, pixels), steps[::-1], *rest)
+    return kept_map(*place, layout["block_size"][::-1], *rest)

@@ -252,7 +252,9 @@ def test_shuffles_outside_of_their_mask_run_where_libraries_do(execute, trap_of,
     trap = trap_of(body, a)
     assert trap.category == "convergence" and "check=shipped" in trap.message
     got = execute(body, a, out=np.uint32, check="shipped")
-    assert got.tolist() == a[np.arange(32) ^ 2].tolist()
+    assert got.tolist() == a[np.arange(32) ^ 2].tolist()  # as on an H200
+    trap = trap_of(f"setp.lt.u32 %p, %lane, 16; @!%p {body} @%p {body}", a, check="shipped")
+    assert trap.category == "convergence"  # an illegal instruction there
 
 
 def test_exited_lanes_are_not_waited_for(execute):

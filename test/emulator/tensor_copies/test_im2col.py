@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from tilewright.runtime import run_launch_file
 from tilewright.runtime.emulator import Im2colMap, LaunchError, TensorMap, Trap, launch
 from tilewright.runtime.emulator.copies.tensor_map_object import decode, encode
 
@@ -115,6 +116,24 @@ def test_a_column_of_pixels_is_loaded(name, fill):
     launch(text(body, start, offsets), "k", grid=1, block=32, params=params)
     value = {"zero": 0, "nan": 0x7FF7}[fill]
     assert np.array_equal(out, column(tensor, lower, upper, steps, start, offsets, pixels, value))
+
+
+def test_a_launch_file_has_maps_of_pixels(tmp_path):
+    dims, lower, upper, steps, start, offsets, pixels = case = CASES["examples 2"]
+    tensor, ptx = drawn(dims), tmp_path / "k.ptx"
+    ptx.write_text(text(LOAD.replace("PREFETCH", ""), start, offsets))
+    strides = mapped(tensor, case).strides
+    x = {"name": "x", "role": "input", "dtype": "u16", "shape": tensor.shape, "contents": tensor}
+    out = {"name": "out", "role": "output", "dtype": "u16", "shape": [pixels, 8]}
+    columns = {"lower": lower, "upper": upper, "channels": 8, "pixels": pixels}
+    pixel_map = {"name": "m", "tensor": "x", "dtype": "bf16", "dims": dims, "im2col": columns,
+                 "strides_bytes": strides, "element_strides": (1, *steps, 1)}  # fmt: skip
+    size = {"scalar": 16 * pixels, "type": "u32"}
+    said = {"entry": "k", "grid": [1], "block": [32], "tensors": [x, out],
+            "tensor_maps": [pixel_map],
+            "parameters": [{"tensor_map": "m"}, {"pointer": "out"}, size]}  # fmt: skip
+    found = run_launch_file(ptx, said).outputs["out"]
+    assert np.array_equal(found, column(tensor, lower, upper, steps, start, offsets, pixels))
 
 
 def test_pixels_are_rows_of_a_swizzled_box():

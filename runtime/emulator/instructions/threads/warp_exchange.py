@@ -69,16 +69,16 @@ class Exchange:
         """Who meets by a membermask, this instruction first; None while lanes are missing."""
         own = self.lanes_of(warp, mask, wanted)
         if outside := lanes_to_int(own) & ~wanted:
-            self._unnamed(warp, f"lanes {lane_text(outside)} execute with membermask"
-                                f" 0x{wanted:08x}, which does not name them")  # fmt: skip
+            text = f"lanes {lane_text(outside)} execute with membermask 0x{wanted:08x}, which does"
+            self._unnamed(warp, f"{text} not name them", apart=outside == lanes_to_int(own))
         parties = [Party(warp.split, self, own), *self._others(warp, wanted)]
         present = sum(lanes_to_int(party.lanes) for party in parties)
         return None if wanted & warp.live & ~present else parties
 
-    def _unnamed(self, warp: Warp, text: str) -> None:
-        """PTX leaves it undefined. A GPU lets such lanes take part in `shfl` with those beside them
-        in the instruction, by which libraries go."""
-        if not self.kind.startswith("shfl."):
+    def _unnamed(self, warp: Warp, text: str, *, apart: bool) -> None:
+        """PTX leaves it undefined. An H200 lets such lanes take part in `shfl` with the named ones
+        that execute it beside them, by which libraries go; where they execute it apart it stops."""
+        if apart or not self.kind.startswith("shfl."):
             raise Trap("convergence", text)
         warp.launch.events.departed("convergence", "unnamed-lanes", f"shfl.sync: {text}")
 
