@@ -7,6 +7,7 @@ import pytest
 
 from tilewright.runtime.launch_files import schema
 from tilewright.runtime.launch_files.element_types import ELEMENT_TYPES
+from tilewright.runtime.launch_files.rules import Keyed
 
 EXAMPLES = Path(__file__).parent / "examples"
 PAGE = (EXAMPLES.parent.parent.parent / "docs" / "emulate.md").read_text()
@@ -22,13 +23,14 @@ def test_the_page_shows_the_example_as_it_is(language, suffix):
 
 @pytest.mark.parametrize("record", ["LAUNCH", "TENSOR", "TENSOR_MAP"])
 def test_the_page_has_a_row_for_every_field(record):
-    fields = getattr(schema, record)
+    found = getattr(schema, record)
     rows = {
         name
         for first in re.findall(r"^\| ([^|]*) \|", PAGE, re.MULTILINE)
         for name in re.findall(r"`(\w+)`", first)
     }
-    assert set(fields.required) | set(fields.optional) <= rows
+    for fields in found.kinds.values() if isinstance(found, Keyed) else [found]:
+        assert set(fields.required) | set(fields.optional) <= rows
 
 
 @pytest.mark.parametrize("kinds", [schema.CONTENTS.kinds, schema.PARAMETER.kinds])

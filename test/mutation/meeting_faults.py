@@ -18,6 +18,12 @@ MEETINGS = [
         ("test/emulator/core/test_warp.py",),
     ),
     Fault(
+        "reaches: a copy that reduces is strong for atomic operations",
+        "        weak = (who < 0) & self.mixes(lines, home is None)\n",
+        "        weak = np.zeros(who.shape, bool)\n",
+        ("test/emulator/races/test_mixed_proxies.py",),
+    ),
+    Fault(
         "reaches: an access of a narrow scope is strong for every CTA",
         "        return self._lines.get(line, ELSEWHERE) < distance",
         "        return False",

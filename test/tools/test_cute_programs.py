@@ -221,6 +221,7 @@ def test_a_program_finds_its_cuda_tensors_on_the_host():
         assert torch.cuda.get_device_capability() == (9, 0)
         with torch.cuda.device(made.device), torch.cuda.stream(torch.cuda.Stream()):
             torch.cuda.Event(enable_timing=True).record()
+            made.record_stream(torch.cuda.current_stream())
         assert made.data_ptr() % 256 == 0 == copied.data_ptr() % 256
         assert torch.empty_like(made, device=made.device).shape == (3, 5)
         _Doubled.apply(made.requires_grad_()).sum().backward()

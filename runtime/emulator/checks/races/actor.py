@@ -28,8 +28,8 @@ class Actor:
 
     lanes: uint8[accesses], 1 + the lane of each access, where known. together: when the lanes of
     the warp last executed a synchronising instruction. warp: what lanes of the warp know, if some
-    know more than others. home: the CTA of a strong access, if `reaches` keeps track of narrow
-    scopes.
+    know more than others. home: the CTA of a strong access by a warp, if `reaches` keeps track
+    of narrow scopes or of copies that reduce.
     """
 
     domain: Domain
@@ -38,7 +38,7 @@ class Actor:
     rows: np.ndarray
     others: dict[int, np.ndarray]
     strong: bool = False
-    home: Home = (0, 0)
+    home: Home | None = None
     reaches: Reaches | None = None
     asynchronous: bool = False
     updating: bool = False

@@ -76,7 +76,7 @@ class Actors:
             actor.updating, actor.comparing = strong.updating, strong.comparing
             actor.telling = strong.telling
             self._reaches.note(line_of(warp), strong.scope)
-            if self._reaches.narrow:
+            if self._reaches.count:
                 actor.home = clock.domain.number, warp.cta.rank
                 actor.reaches = self._reaches
         return actor
@@ -118,5 +118,9 @@ class Actors:
         component, time = meant.event
         when = time << LINE_BITS | op.line
         strong, clock = self._launch.strong is not None, meant.clock
-        return Actor(clock.domain, component, when, clock.rows, clock.others, strong,
-                     asynchronous=not op.generic, together=NEVER)  # fmt: skip
+        actor = Actor(clock.domain, component, when, clock.rows, clock.others, strong,
+                      asynchronous=not op.generic, together=NEVER)  # fmt: skip
+        if strong and actor.asynchronous:
+            self._reaches.copies.add(op.line)
+            actor.reaches = self._reaches
+        return actor

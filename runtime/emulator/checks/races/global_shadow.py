@@ -167,12 +167,18 @@ class GlobalShadow:
             return False
         return self._idle.excuses(trap, None if now else mark, offsets)
 
+    @staticmethod
+    def _apart(actor: Actor, line: int) -> str:
+        if actor.reaches and actor.reaches.mixes(line, actor.asynchronous):
+            return "only one of the two is made by the async proxy"
+        return "the scope of one does not include the other"
+
     def _refusal(self, at: int, past: str, mark: tuple[int, int], actor: Actor, what: str) -> Trap:
         who, (_, line) = abs(mark[0]), split_when(mark[1])
         cluster, component = who >> CLUSTER_SHIFT, who & COMPONENT_MASK
         other = f"the {past} by {self._domains[cluster].name(component)} (ptx:{line})"
         if actor.strong and mark[0] < 0:
-            other += ", and the scope of one does not include the other (PTX ISA section 8.7.1)"
+            other += f", and {self._apart(actor, line)} (PTX ISA section 8.7.1)"
         place = f"byte {at} of {self._name}"
         lane = 0 if past == "read" else int(self._lanes[at])
         lanes = self._domains[cluster].lanes.get(component)

@@ -1,8 +1,9 @@
 """How far strong accesses reach: two of them race like weak ones if the scope of one excludes the
-other.
+other, or if one is made by the async proxy and the other is not.
 
-They are morally strong only if the scope of each includes the other's thread (PTX ISA §8.7.1): an
-`atom.cta` is atomic only for its own CTA.
+They are morally strong only if the scope of each includes the other's thread and both are made by
+the same proxy (PTX ISA §8.7.1): an `atom.cta` is atomic only for its own CTA, and a reduction of a
+bulk or tensor copy only among such reductions.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ Home = tuple[int, int]
 
 
 class Reaches:
-    """narrow: whether a strong access with a scope below .gpu has been made. _lines: by PTX line,
-    how far its accesses reach, the farthest of a line. _homes: by cluster number and component, the
-    CTA whose accesses it marks."""
+    """narrow: whether a strong access with a scope below .gpu has been made. copies: the PTX lines
+    of copies that reduce. _lines: by PTX line, how far its accesses reach, the farthest of a line.
+    _homes: by cluster number and component, the CTA whose accesses it marks."""
 
     def __init__(self) -> None:
         self.narrow = False
+        self.copies: set[int] = set()
         self._lines: dict[int, int] = {}
         self._homes: dict[tuple[int, int], Home] = {}
 
@@ -36,13 +38,25 @@ class Reaches:
             self.narrow = True
             self._lines[line] = max(reach, self._lines.get(line, reach))
 
+    @property
+    def count(self) -> bool:
+        """Whether any two strong accesses may race."""
+        return self.narrow or bool(self.copies)
+
+    def mixes(self, lines: np.ndarray | int, asynchronous: bool) -> np.ndarray:
+        """Which of the lines are of another proxy."""
+        return np.isin(lines, list(self.copies)) != asynchronous
+
     def weakened(
-        self, marks: tuple[np.ndarray, np.ndarray], cluster: int, line: int, home: Home
+        self, marks: tuple[np.ndarray, np.ndarray], cluster: int, line: int, home: Home | None
     ) -> np.ndarray:
         """The components of the marks, negative where they are strong for a strong access at a PTX
-        line by a warp in this CTA. marks: the same for anybody, and the PTX line of each."""
+        line by a warp in this CTA, or by a copy, which has no home. marks: the same for anybody,
+        and the PTX line of each."""
         who, lines = marks
-        weak = np.zeros(who.shape, bool)
+        weak = (who < 0) & self.mixes(lines, home is None)
+        if home is None or not self.narrow:
+            return np.where(weak, -who, who)
         for component in np.unique(-who[who < 0]).tolist():
             there = self._homes.get((cluster, component))
             if there is None or there == home:
