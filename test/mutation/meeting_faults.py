@@ -24,6 +24,18 @@ MEETINGS = [
         ("test/emulator/races/test_mixed_proxies.py",),
     ),
     Fault(
+        "tensor-map-proxy: the scope of an acquire may leave the other CTA out",
+        '    for order, scope in (("release", writer.scope), ("acquire", acquired)):\n',
+        '    for order, scope in (("release", writer.scope),):\n',
+        ("test/emulator/tensor_copies/test_device_tensor_maps.py",),
+    ),
+    Fault(
+        "proxy: what another CTA has stored counts as written by cp.async",
+        "        self._written_late(offsets, size, AFAR)\n",
+        "        self._written_late(offsets, size, CLOCKED)\n",
+        ("test/emulator/races/test_proxy_fences.py",),
+    ),
+    Fault(
         "reaches: an access of a narrow scope is strong for every CTA",
         "        return self._lines.get(line, ELSEWHERE) < distance",
         "        return False",

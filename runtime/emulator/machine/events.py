@@ -135,13 +135,13 @@ class Listener:
     def map_edited(self, warp: Warp, address: int) -> None:
         """tensormap.replace has changed a map in global memory."""
 
-    def map_published(self, address: int) -> None:
+    def map_published(self, warp: Warp, address: int, scope: str) -> None:
         """A map was replaced as a whole by an instruction that releases it."""
 
-    def maps_released(self, warp: Warp) -> None:
+    def maps_released(self, warp: Warp, scope: str) -> None:
         """fence.proxy.tensormap::generic.release."""
 
-    def map_acquired(self, cta: Cta, address: int, data: bytes) -> None:
+    def map_acquired(self, cta: Cta, address: int, data: bytes, scope: str) -> None:
         """fence.proxy.tensormap::generic.acquire on a map, which has these contents."""
 
     def map_used(self, cta: Cta, address: int, data: bytes) -> None:

@@ -237,3 +237,29 @@ def test_copies_of_threads_that_a_product_reads_need_a_fence_behind_their_wait()
 def test_other_accesses_of_the_async_proxy_need_it_at_every_level():
     with pytest.raises(Trap, match=r"no fence\.proxy\.async on the way behind its completion"):
         run(COPY + GROUP + "bar.sync 0;" + STORE, 0, "shipped")
+
+
+COPIES = PRODUCT[PRODUCT.index("  cp.async") : PRODUCT.index("  BEHIND")]
+FROM_AFAR = """mov.u32 %r4, %cluster_ctarank; xor.b32 %r4, %r4, 1;
+  mapa.shared::cluster.u32 %r3, %r3, %r4; mov.u32 %r5, 0x3C003C00;
+  st.shared::cluster.v4.u32 [%r3], {%r5, %r5, %r5, %r5};
+  st.shared::cluster.v4.u32 [%r3+2048], {%r5, %r5, %r5, %r5};
+"""
+
+
+def test_stores_of_another_cta_that_a_product_reads_need_a_fence_at_each_level():
+    meeting = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; "
+    text = PRODUCT.replace(COPIES, FROM_AFAR)
+    text = text.replace("  shl.b32 %r2, %r0, 4;", f"{meeting} shl.b32 %r2, %r0, 4;")
+
+    def run(behind: str) -> np.ndarray:
+        out = np.zeros(128, np.float32)
+        params = [out, np.zeros(8, np.float16)]
+        launch(text.replace("BEHIND", behind + meeting), "k", grid=2, cluster=2, block=128,
+               params=params, check="shipped")  # fmt: skip
+        return out
+
+    assert (run("fence.proxy.async; ") == 16).all()
+    with pytest.raises(Trap) as caught:
+        run("")
+    assert caught.value.category == "proxy-fence" and "cp.async" not in caught.value.message

@@ -165,6 +165,40 @@ def test_a_modified_map_needs_its_fences(body, message):
     assert trap.category == "proxy-fence" and message in trap.message
 
 
+OF_ANOTHER = """
+  mov.u32 %r20, %ctaid.x; setp.ne.u32 %p4, %r20, 0; @%p4 bra OTHER;
+  BUILD bar.warp.sync -1; @%p0 st.release.gpu.global.u32 [%rd0+1024], %r21; ret;
+OTHER: ld.acquire.gpu.global.u32 %r20, [%rd0+1024]; setp.eq.u32 %p4, %r20, 0; @%p4 bra OTHER;
+"""
+
+
+@pytest.mark.pairwise
+@pytest.mark.parametrize("cluster", [1, 2])
+@pytest.mark.parametrize("released, acquired", [("gpu", "sys"), ("cluster", "gpu"), ("gpu", "cta")])
+@pytest.mark.parametrize("made", [True, False], ids=["copied", "in place"])
+def test_the_fences_of_a_map_reach_the_other_cta(made, released, acquired, cluster):
+    source, out = tensor(7), np.zeros(520, np.uint16)
+    build = BUILD + PUBLISH if made else IN_PLACE + RELEASE
+    build = "mov.u32 %r21, 1;" + build.replace("release.gpu", f"release.{released}")
+    use = ACQUIRE.replace("gpu", acquired) + USE
+    body = OF_ANOTHER.replace("BUILD", build) + use
+    params = [out, source, TensorMapArray([a_map(tensor(5))])]
+    narrow = {"cta": 2, "cluster": 3 - cluster}
+    left_out = [each for each in (released, acquired) if narrow.get(each) == 2]
+
+    def go():
+        launch(HEADER + body + "ret; }", "k", grid=2, block=32, cluster=cluster, params=params)
+
+    if left_out:
+        with pytest.raises(Trap) as caught:
+            go()
+        assert caught.value.category == "proxy-fence"
+        assert f"the scope .{left_out[0]} of the" in caught.value.message
+    else:
+        go()
+        assert np.array_equal(out[:512].reshape(16, 4, 8), expected(source))
+
+
 def test_a_copy_by_plain_stores_needs_an_acquire_too():
     copy = """
       ld.shared.u32 %r9, [%r7]; cvt.u64.u32 %rd8, %r6; add.u64 %rd8, %rd2, %rd8;

@@ -22,9 +22,9 @@ from ...truth import any_of
 Key = TypeVar("Key", int, tuple[int, int])
 
 _SHIFT = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
-CLOCKED = 0xFFFF
-"""A mark of bytes of which clocks alone say whether a proxy fence covers their write: by a thread
-of another CTA, or by `cp.async`, which writes some time behind its thread."""
+AFAR, CLOCKED = 0xFFFE, 0xFFFF
+"""Marks of bytes of which clocks alone say whether a proxy fence covers their write: by a thread of
+another CTA, or by `cp.async`, which writes some time behind its thread."""
 _BARRIER_BYTES = 8
 
 
@@ -75,8 +75,8 @@ class BusySource:
 class SharedProxy:
     """Per-byte marks of one CTA's shared memory of ``size`` bytes (offsets in its window).
 
-    ``tags`` is 0, 1 + the thread (32 * warp + lane) whose generic write awaits its fence, or
-    `CLOCKED`. unfenced: by warp, the bytes between which generic writes await fences of their
+    ``tags`` is 0, 1 + the thread (32 * warp + lane) whose generic write awaits its fence, `AFAR`
+    or `CLOCKED`. unfenced: by warp, the bytes between which generic writes await fences of their
     threads. clocked: whether clocks say whose writes are ordered before a fence.
     """
 
@@ -117,17 +117,17 @@ class SharedProxy:
     def stored_from_afar(self, offsets: np.ndarray, size: int) -> None:
         """A thread of another CTA wrote ``size`` bytes each, or an operation."""
         self.touched(offsets, size, "write")
-        self._written_late(offsets, size)
+        self._written_late(offsets, size, AFAR)
 
     def claimed(self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int) -> None:
         """Lanes ``mask`` have issued `cp.async`, which will write there."""
         self.stored(warp, mask, offsets, size)
-        self._written_late(offsets, size)
+        self._written_late(offsets, size, CLOCKED)
 
-    def _written_late(self, offsets: np.ndarray, size: int) -> None:
+    def _written_late(self, offsets: np.ndarray, size: int, mark: int) -> None:
         """A generic write of ``size`` bytes each that no thread of this CTA does now."""
         if self._clocked:
-            self.tags.reshape(-1, size)[offsets >> _SHIFT[size]] = CLOCKED
+            self.tags.reshape(-1, size)[offsets >> _SHIFT[size]] = mark
 
     def touched(self, offsets: np.ndarray, size: int, access: str) -> None:
         """Trap if a generic access of ``size`` bytes at one of ``offsets`` meets a barrier."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...machine.shared_access import Words
 from ...truth import any_of
-from ..fences.proxy import CLOCKED, SharedProxy
+from ..fences.proxy import AFAR, CLOCKED, SharedProxy
 from .actor import LINE_BITS, Actor
 from .clock import ASYNC, KNOWN, OVER, AsWarning, Domain
 from .compared import Compared
@@ -195,7 +195,7 @@ class SharedShadow:
         if not actor.asynchronous or not self._proxy.unfenced:
             return
         waiting = self._tags[bytes_of(index, size)]
-        threads = (waiting != 0) & (waiting != CLOCKED)
+        threads = (waiting != 0) & (waiting < AFAR)
         if not any_of(threads):
             return
         first = int(threads.argmax())
@@ -255,7 +255,7 @@ class SharedShadow:
         lane = 0 if past == "read" else int(self._lanes[at])
         lanes = self._domain.lanes.get(component)
         past_event = Past(actor, component, mark[1], lanes=lanes, lane=lane)
-        if past_event.is_known(KNOWN) and self._tags[at] not in (0, CLOCKED):
+        if past_event.is_known(KNOWN) and 0 < self._tags[at] < AFAR:
             other = other.replace(" of cta", f" lane {(int(self._tags[at]) - 1) % 32} of cta")
         fenced = not actor.asynchronous or self._tags[at] == 0
         shipped = past_event.is_shipped(what, other, fenced=fenced)

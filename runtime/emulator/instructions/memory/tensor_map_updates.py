@@ -119,7 +119,7 @@ def build_copy(ins: Decoded) -> Step:
     [dst], [src], 128: copy a map to global memory and release it to the tensormap proxy."""
     for part in ("global", "shared::cta", "tensormap::generic", "release"):
         ins.required((part,))
-    ins.required(SCOPES)
+    scope = ins.required(SCOPES)
     converged = take_aligned(ins)
     ins.finish_modifiers()
     ins.expect_operands(3)
@@ -133,7 +133,7 @@ def build_copy(ins: Decoded) -> Step:
         _check_aligned(to)
         words, places = np.frombuffer(data, np.uint64), np.uint64(to) + _OFFSETS
         warp.launch.global_memory.store(places, words, 8, 1, (warp, _COPYING))
-        warp.launch.events.map_published(to)
+        warp.launch.events.map_published(warp, to, scope)
         return None
 
     return step
@@ -155,11 +155,11 @@ def _uniform(ins: Decoded, at: int) -> Callable[[Warp], int]:
 def build_fence(ins: Decoded) -> Step:
     """fence.proxy.tensormap::generic.{release.scope, acquire.scope [a], 128}."""
     order = ins.required(("release", "acquire"))
-    ins.required(SCOPES)
+    scope = ins.required(SCOPES)
     ins.finish_modifiers()
     ins.expect_operands(0 if order == "release" else 2)
     if order == "release":
-        return lambda warp, mask: warp.launch.events.maps_released(warp)
+        return lambda warp, mask: warp.launch.events.maps_released(warp, scope)
     _check_size(ins, 1)
     address = ins.address(0)
 
@@ -169,6 +169,6 @@ def build_fence(ins: Decoded) -> Step:
                 warp.launch.events.departed("address-space", "null-fence", _NULL_FENCE)
                 continue
             data = _read(warp.generic, place)
-            warp.launch.events.map_acquired(warp.cta, place, data)
+            warp.launch.events.map_acquired(warp.cta, place, data, scope)
 
     return step
