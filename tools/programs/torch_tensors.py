@@ -150,8 +150,10 @@ def cuda_on_host(
         "init": None, "get_device_name": "emulator", "device": nullcontext(),
         "device_of": nullcontext(), "stream": nullcontext(), "Event": _EVENT,
     }  # fmt: skip
-    patches: list[Any] = [mock.patch.object(torch.cuda, name, lambda *a, _answer=answer, **k: _answer)
-               for name, answer in answers.items()]  # fmt: skip
+    patches: list[Any] = [
+        mock.patch.object(torch.cuda, name, lambda *a, _answer=answer, **k: _answer)
+        for name, answer in answers.items()
+    ]
     mode = HostTensors(memory)
     patches.append(mock.patch.object(library, "custom_op", _for_any_device))
     patches.append(mock.patch.object(torch.Tensor, "record_stream", lambda *_: None))
