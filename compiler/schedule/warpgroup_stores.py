@@ -1,9 +1,8 @@
 """Whether the warpgroups that share a tile store their rows independently.
 
 If they do, no warpgroup waits for another between its last MMA and its first MMA of the next tile.
-On an H200, plain products with tiles of 128x256 then take 0.98 of the time. Epilogues that compute
-much gain nothing, since they are bound by their threads, and a warpgroup that stores alone has no
-more threads.
+On an H200, plain products with tiles of 128x256 then take 0.98 of the time, and those with GELU,
+its tanh form or SiLU 0.97 to 1.01.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from ...dialects.store_legality import stored_by_warpgroups
 from ...dialects.target import Target
 from .problem import Problem, Schedule
 
-INSTRUCTIONS_MAX = 1
+INSTRUCTIONS_MAX = 8
 """The most instructions per element of such an epilogue, as `epilogue_instructions` counts them:
-one is a bias, a scale or ReLU."""
+one is a bias, a scale or ReLU, six are GELU. Functions that are exact have more (not measured)."""
 
 
 def stores_by_warpgroup(problem: Problem, schedule: Schedule, target: Target) -> bool:

@@ -45,6 +45,7 @@
     sm.named_barrier      some warps meet; sm.cta_barrier and sm.cluster_barrier all threads
     sm.part_barrier       some of a team's warps meet by themselves, each part of it at its own
     sm.any_barrier        some warps meet, and learn whether a flag holds in one of their threads
+    sm.any_part_barrier   the same for a part of a team's warps
     sm.claim_parts        counts a thread in global memory, and shares out what all have brought
     sm.count_arrival      counts a thread in global memory, and says who comes last
     sm.await_grids        waits for the grids before; sm.launch_dependents lets those after start
@@ -80,6 +81,7 @@ ISA. Around them stand scf, arith, vector and llvm's loads and stores.
 
 from .barriers import (
     AnyBarrierOp,
+    AnyPartBarrierOp,
     ArriveExpectMoreOp,
     ArriveExpectTxOp,
     ArriveOp,
@@ -193,6 +195,7 @@ __all__ = [
     "AdvancePositionOp",
     "AheadRingOp",
     "AnyBarrierOp",
+    "AnyPartBarrierOp",
     "ApproximateOp",
     "ArriveExpectMoreOp",
     "ArriveExpectTxOp",

@@ -190,11 +190,21 @@ class PartBarrierOp(Instruction, name="part_barrier"):
     threads: ir.IntegerAttr
 
     def verify_invariants(self) -> bool:
-        if not verify_range(self, "parts", 2, NAMED_BARRIERS - 1):
-            return False
-        if not verify_range(self, "id", 1, NAMED_BARRIERS - self.parts.value):
-            return False
-        return _verify_threads(self)
+        return _verify_parts(self)
+
+
+class AnyPartBarrierOp(Instruction, name="any_part_barrier"):
+    """As `sm.part_barrier`; `holds` is whether `flag` does in one of the threads that meet."""
+
+    flag: ext.Operand[I1]
+    part: ext.Operand[I32]
+    id: ir.IntegerAttr
+    parts: ir.IntegerAttr
+    threads: ir.IntegerAttr
+    holds: ext.Result[I1] = ext.infer_result()
+
+    def verify_invariants(self) -> bool:
+        return _verify_parts(self)
 
 
 class AwaitTurnOp(Instruction, name="await_turn"):
@@ -258,7 +268,18 @@ def _verify_meeting(op: NamedBarrierOp | AnyBarrierOp) -> bool:
     return _verify_threads(op)
 
 
-def _verify_threads(op: NamedBarrierOp | AnyBarrierOp | PartBarrierOp) -> bool:
+def _verify_parts(op: PartBarrierOp | AnyPartBarrierOp) -> bool:
+    """Barrier 0 is that of all threads."""
+    if not verify_range(op, "parts", 2, NAMED_BARRIERS - 1):
+        return False
+    if not verify_range(op, "id", 1, NAMED_BARRIERS - op.parts.value):
+        return False
+    return _verify_threads(op)
+
+
+def _verify_threads(
+    op: NamedBarrierOp | AnyBarrierOp | PartBarrierOp | AnyPartBarrierOp,
+) -> bool:
     threads = op.threads.value
     if threads % 32 or not 32 <= threads <= 1024:
         return refuse(op, f"threads must be whole warps, 32 to 1024, got {threads}")

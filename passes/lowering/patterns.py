@@ -203,6 +203,7 @@ INSTRUCTIONS = {
     sm.NamedBarrierOp,
     sm.PartBarrierOp,
     sm.AnyBarrierOp,
+    sm.AnyPartBarrierOp,
     sm.ClaimPartsOp,
     sm.CountArrivalOp,
     sm.NarrowOp,

@@ -28,7 +28,7 @@ from ..plan import cluster_of
 from ..team import team_op
 from ..thread_rules import program
 from .epilogue.fast_functions import FastFunctions
-from .epilogue.late import hides_functions, in_turns, make_numbers_late
+from .epilogue.late import hides_functions, in_turns, make_numbers_late, shares_tiles
 from .launch.epilogue import all_stores, describe_math, policy_of
 from .launch.launch import launch_attribute
 from .program import convert_kernel
@@ -85,8 +85,9 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
     computes = bool(describe_math(kernel))
     if policy == FAST:
         by_rcp = not target.packs_f32 and hides_functions(kernel)
+        by_powers = target.awaits_mmas and shares_tiles(kernel, target)
         for store in all_stores(kernel):
-            FastFunctions(store.epilogue.blocks[0], by_rcp).rewrite()
+            FastFunctions(store.epilogue.blocks[0], by_rcp, by_powers).rewrite()
     if target.issuers_store and computes:
         make_numbers_late(kernel)
     if not computes or not in_turns(kernel):

@@ -52,6 +52,11 @@ from sm_texts import descriptor, kernel, message_of, mma, scaling_mma, wgmma
             "sm.part_barrier: threads must be whole warps, 32 to 1024, got 100",
         ),
         (
+            '%f = arith.constant true\n%h = "sm.any_part_barrier"(%f, %i) {id = 8 : i64, '
+            "parts = 1 : i64, threads = 128 : i64} : (i1, i32) -> i1",
+            "sm.any_part_barrier: parts must be 2 to 15, got 1",
+        ),
+        (
             '"sm.await_turn"(%i) {id = 0 : i64, turns = 2 : i64} : (i32) -> ()',
             "sm.await_turn: id must be 1 to 14, got 0",
         ),

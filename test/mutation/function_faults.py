@@ -27,6 +27,24 @@ FUNCTIONS = [
         (FAST,),
     ),
     Fault(
+        "fast functions: below 0 the share is that above 0",
+        "CmpFPredicate.OLT if scale > 0 else arith.CmpFPredicate.OGT",
+        "CmpFPredicate.OLT if scale < 0 else arith.CmpFPredicate.OGT",
+        (FAST,),
+    ),
+    Fault(
+        "fast functions: a share by powers is taken where something is added to it",
+        "        if self.by_powers and self._may_err(op.result, 1):",
+        "        if self.by_powers:",
+        (FAST,),
+    ),
+    Fault(
+        "late-numbers: warpgroups that store by themselves have none",
+        "sm.NamedBarrierOp | sm.PartBarrierOp):",
+        "sm.NamedBarrierOp):",
+        (FAST,),
+    ),
+    Fault(
         "logarithms: near 1 the hardware's, whose error is absolute there",
         "    return arith.select(below, near, far)\n\n\ndef _odd",
         "    return far\n\n\ndef _odd",
@@ -52,8 +70,8 @@ FUNCTIONS = [
     ),
     Fault(
         "late-numbers: the flag of a meeting holds in no thread",
-        "made = sm.AnyBarrierOp.of(build.true(), id",
-        "made = sm.AnyBarrierOp.of(build.constant(0, build.i1()), id",
+        "made = sm.AnyBarrierOp.of(build.true(), **how)",
+        "made = sm.AnyBarrierOp.of(build.constant(0, build.i1()), **how)",
         (FAST,),
     ),
 ]

@@ -22,6 +22,11 @@ func.func @sm.any_barrier(%flag: i1) {
   return
 }
 
+func.func @sm.any_part_barrier(%flag: i1, %part: i32) {
+  %any_part_barrier = "sm.any_part_barrier"(%flag, %part) {id = 8 : i64, parts = 2 : i64, threads = 128 : i64} : (i1, i32) -> i1
+  return
+}
+
 func.func @sm.approximate(%value: f32) {
   %approximate = "sm.approximate"(%value) {function = "ex2"} : (f32) -> f32
   return

@@ -5,16 +5,18 @@
     1 + tanh(u)       2·S(2u)
     1 - tanh(u)²      by the same ex2 and rcp as 1 + tanh(u) beside it (`slopes.py`)
     Φ(v) + v·φ(v)     that of GELU's gradient (`slopes.py`)
-    n / (1 + exp(w))  n·S(-w)           S(z) = 1 / (1 + ex2(-z·log₂e)), with one ex2 and one rcp
+    n / (1 + exp(w))  n·S(-w)           S(z) = 1 / (1 + ex2(-z·log₂e)), with one ex2 and one rcp,
+                      or Q(E)·(z < 0 ? E : 1), E = ex2(-|z|·log₂e), with one ex2 and more FMA
     tanh(u)           tanh.approx, within 2⁻¹¹ of the value
     log(u)            near 1 by a polynomial of four terms, else by lg2.approx
 
 Φ is the normal distribution, and P was fitted to -log₂ Φ(-v) by least absolute error, so that the
-relative error of Φ is bounded. The sums on the left cancel where u is negative; the right sides
-don't. That is why they stand for the whole sum: the relative error of what comes out stays small
-for every u. It reaches an output as it is through products, quotients and the like alone, and
-elsewhere the exact functions are kept. 1 + tanh(u) and 1 - tanh(u)² need no such care: they are off
-by 2⁻²¹ at most, as sums of an exact tanh are.
+relative error of Φ is bounded. Q was fitted to 1 / (1 + E) by least relative error, and is 1 at 0.
+The sums on the left cancel where u is negative; the right sides don't. That is why they stand for
+the whole sum: the relative error of what comes out stays small for every u. It reaches an output as
+it is through products, quotients and the like alone, and elsewhere the exact functions are kept.
+1 + tanh(u), 1 - tanh(u)² and S need no such care if they have a reciprocal: they are off by 2⁻²¹ at
+most, as sums of an exact tanh are. With Q they do, and have the reciprocal elsewhere.
 
 Errors of the instructions: PTX ISA, ex2.approx.ftz.f32 (2 units in the last place), rcp.approx.ftz
 (1), tanh.approx.f32 (2⁻¹¹). A power of two keeps what ex2 and rcp give above 2⁻¹²⁶, below which
@@ -64,6 +66,14 @@ NORMAL_TAIL = {
     ),
 }  # fmt: skip
 """P for v in [0, 13.62], lowest power first: e errs by 2⁻¹⁰·⁶ and 2⁻¹²·⁶ of itself."""
+LOGISTIC = {
+    "bf16": (1.0, -0.988803057389889, 0.8800152917803723, -0.5514733608771858, 0.16043846001574377),
+    "f16": (
+        1.0, -0.9973081770485288, 0.959154694569917, -0.7835401323181469, 0.43077651043696086,
+        -0.10911242604278396,
+    ),
+}  # fmt: skip
+"""Q for E in [0, 1], lowest power first: within 2⁻¹¹·⁴ and 2⁻¹⁴·⁰ of 1 / (1 + E)."""
 TAIL_ENDS = 13.8  # where e·2¹² is flushed to 0, four times as large too, and Φ(-v) tells nothing
 TAIL_SCALE, LOGISTIC_SCALE = 12, 16
 """Powers of two: what flushes to 0 times 14, and 100, is below half the least bf16."""
@@ -80,10 +90,12 @@ class FastFunctions:
     """Rewrites one region; `errors` counts those that reach its output.
 
     by_rcp: whether a reciprocal takes less time than the FMA that it saves.
+    by_powers: whether FMA take less time than the reciprocal of 1 + ex2(u).
     """
 
     block: ir.Block
     by_rcp: bool
+    by_powers: bool = False
     errors: int = 0
 
     def rewrite(self) -> None:
@@ -124,7 +136,7 @@ class FastFunctions:
                 ):
                     made, factor = functions_[name], factor_behind(op.result)
                     argument = op_of(other).operands[0]
-                    put(op.result, made(argument, factor[0]), factor[1])
+                    put(op.result, made(op, argument, factor[0]), factor[1])
                 return
 
     def quotient(self, op: Any) -> None:
@@ -135,10 +147,8 @@ class FastFunctions:
             return
         base, scale = scaled(w)
         number = constant_of(over)
-        if number is not None:
-            op.result.replace_all_uses_with(_logistic(base, -scale, number))
-        else:
-            op.result.replace_all_uses_with(arith.mulf(over, _logistic(base, -scale, 1.0)))
+        made = self._logistic(op, base, -scale, 1.0 if number is None else number)
+        op.result.replace_all_uses_with(arith.mulf(over, made) if number is None else made)
 
     def tanh(self, op: Any) -> None:
         """tanh(u): with its square if 1 - tanh(u)² is wanted, alone if nothing is added to 1."""
@@ -154,7 +164,7 @@ class FastFunctions:
             name, value = op.operation.name, op.operands[0]
             op.result.replace_all_uses_with(logarithm(name, value, lg2, FAST_LOG_OVER_F))
 
-    def _normal(self, u: ir.Value, factor: float) -> ir.Value:
+    def _normal(self, _: Any, u: ir.Value, factor: float) -> ir.Value:
         """factor · (1 + erf(u))."""
         base, scale = scaled(u)
         if scale < 0:
@@ -180,10 +190,16 @@ class FastFunctions:
         falling = density_of(base, scale, TAIL_SCALE)
         return lambda factor: share_of(fit, size, scale, factor * 2.0**-TAIL_SCALE), falling
 
-    def _logistic_sum(self, u: ir.Value, factor: float) -> ir.Value:
-        """factor · (1 + tanh(u))."""
+    def _logistic_sum(self, op: Any, u: ir.Value, factor: float) -> ir.Value:
+        """factor · (1 + tanh(u)), which is the op's result but for the factor."""
         base, scale = scaled(u)
-        return _logistic(base, 2 * scale, 2 * factor)
+        return self._logistic(op, base, 2 * scale, 2 * factor)
+
+    def _logistic(self, op: Any, base: ir.Value, scale: float, factor: float) -> ir.Value:
+        """factor · S(scale · base), a factor of the op's result."""
+        if self.by_powers and self._may_err(op.result, 1):
+            return _by_powers(LOGISTIC[COARSE[self._output]], base, scale, factor)
+        return _logistic(base, scale, factor)
 
     def _may_err(self, value: ir.Value, errors: int) -> bool:
         """Whether a value's relative error stays as it is up to the output; then it is counted."""
@@ -229,6 +245,19 @@ def _logistic(base: ir.Value, scale: float, factor: float) -> ir.Value:
     exponent = functions.fma(own, share, literal(-LOGISTIC_SCALE))
     under = arith.addf(approximate("ex2.ftz", exponent), literal(2.0**-LOGISTIC_SCALE))
     return arith.mulf(approximate("rcp.ftz", under), literal(factor * 2.0**-LOGISTIC_SCALE))
+
+
+def _by_powers(powers: tuple[float, ...], base: ir.Value, scale: float, factor: float) -> ir.Value:
+    """factor · S(scale · base), without a reciprocal."""
+    own, share = by_its_base(base, -abs(scale) * LOG2_E)
+    exponent = functions.fma(functions.absf(own), share, literal(LOGISTIC_SCALE))
+    falling = approximate("ex2.ftz", exponent)
+    shifts = (2.0 ** (-LOGISTIC_SCALE * power) for power in range(1, len(powers) + 1))
+    shares = [factor * each * shift for each, shift in zip(powers, shifts, strict=True)]
+    below = arith.CmpFPredicate.OLT if scale > 0 else arith.CmpFPredicate.OGT
+    side = arith.cmpf(below, own, literal(0.0))
+    one = literal(2.0**LOGISTIC_SCALE)
+    return arith.mulf(polynomial(falling, shares), arith.select(side, falling, one))
 
 
 def _exponent_of(value: ir.Value) -> ir.Value | None:

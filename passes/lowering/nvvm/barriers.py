@@ -16,6 +16,7 @@ ALL_LANES = -1
 DEVICE = "device"  # LLVM's name of the scope .gpu
 ANY_BARRIER = "llvm.nvvm.barrier.cta.red.or.aligned.count"
 LOOKED, CLAIMED = 2**10, 2**21  # one more of those in the word of `sm.claim_parts`
+Meeting = sm.NamedBarrierOp | sm.PartBarrierOp | sm.AnyBarrierOp | sm.AnyPartBarrierOp
 FENCES = {"tcgen05_before": "before", "tcgen05_after": "after"}
 OF_CLUSTERS = ("clusterid", "cluster_ctaid")
 # Bit 24 of a shared address is bit 0 of the CTA's rank in its cluster.
@@ -96,18 +97,21 @@ def named_barrier(op: sm.NamedBarrierOp) -> None:
 
 
 def part_barrier(op: sm.PartBarrierOp) -> None:
-    number = build.as_value(op.part + op.id.value)
-    nvvm.barrier(number, build.constant(op.threads.value))
+    meet(op, build.as_value(op.part + op.id.value))
+
+
+def any_part_barrier(op: sm.AnyPartBarrierOp) -> ir.Value | None:
+    return meet(op, build.as_value(op.part + op.id.value))
 
 
 def any_barrier(op: sm.AnyBarrierOp) -> ir.Value | None:
     return meet(op, build.constant(op.id.value))
 
 
-def meet(op: sm.NamedBarrierOp | sm.AnyBarrierOp, number: ir.Value) -> ir.Value | None:
+def meet(op: Meeting, number: ir.Value) -> ir.Value | None:
     """At the barrier of that number: barrier.sync, or bar.red.or.pred and what it gives."""
     threads = build.constant(op.threads.value)
-    if isinstance(op, sm.AnyBarrierOp):
+    if isinstance(op, sm.AnyBarrierOp | sm.AnyPartBarrierOp):
         return llvm.call_intrinsic(build.i1(), ANY_BARRIER, [number, threads, op.flag])
     nvvm.barrier(number, threads)
     return None
@@ -259,6 +263,7 @@ PATTERNS = {
     sm.NamedBarrierOp: named_barrier,
     sm.PartBarrierOp: part_barrier,
     sm.AnyBarrierOp: any_barrier,
+    sm.AnyPartBarrierOp: any_part_barrier,
     sm.ClaimPartsOp: claim_parts,
     sm.CountArrivalOp: count_arrival,
     sm.CtaBarrierOp: cta_barrier,

@@ -30,6 +30,7 @@ PERMUTES = {
 """With a main loop that hides a second approximate function."""
 FORMS = {
     "hopper": {"target": "sm_90a", **SMALL},
+    "hopper shared": {"target": "sm_90a", "pipeline": "tiling{tile=256x72x64}"},
     "hopper in turns": {"target": "sm_90a", **PERMUTES},
     "blackwell": {"target": "sm_100a", **SMALL},
 }
@@ -82,13 +83,14 @@ def computed(dtype: torch.dtype, x: torch.Tensor, **how: Any) -> tuple[torch.Ten
 @pytest.mark.parametrize(
     "dtype, form, every, offset",
     [
-        (torch.bfloat16, "hopper", 1, 1.0),
+        (torch.bfloat16, "hopper shared", 1, 1.0),
         (torch.bfloat16, "hopper in turns", 1, 1.0),
         (torch.bfloat16, "blackwell", 1, 1.0),
+        (torch.float16, "hopper shared", 4, 1.0),
         (torch.float16, "hopper in turns", 4, 1.0),
         (torch.float16, "blackwell", 4, -1.0),
     ],
-    ids=["bf16", "bf16 in turns", "bf16 packed", "f16 in turns", "f16"],
+    ids=["bf16", "bf16 in turns", "bf16 packed", "f16 together", "f16 in turns", "f16"],
 )
 def test_every_function_of_every_number_is_within_a_unit_however_the_chip_approximates(
     dtype: torch.dtype, form: str, every: int, offset: float, monkeypatch: pytest.MonkeyPatch
@@ -171,23 +173,31 @@ def test_functions_of_pieces_whose_numbers_come_behind_a_meeting(kind: str) -> N
 def test_numbers_are_late_where_functions_are_computed_and_not_hidden() -> None:
     """GELU in turns is left in its order where the other's main loop is long enough for it."""
 
-    def is_late(function: Any, k: int, tail: str = ",persistence,ping-pong") -> bool:
+    def is_late(
+        function: Any,
+        k: int,
+        tail: str = ",persistence,ping-pong",
+        tile: str = "64x64",
+        by: str = "",
+    ) -> bool:
         spec = MatmulSpec(256, 256, k)
         spec, made, *_ = import_epilogue(spec, Frame.of([256, 256], 0), function, [])
-        staging = "tma-insertion,swizzle-selection,epilogue-staging{columns=64 buffers=2}"
+        staging = f"tma-insertion,swizzle-selection,epilogue-staging{{columns=64 buffers=2{by}}}"
         roles = f"pipelining{{stages=2}},warp-specialization{tail}"
-        how = {"pipeline": f"tiling{{tile=64x64x64}},{staging},{roles}", "target": "sm_90a"}
+        how = {"pipeline": f"tiling{{tile={tile}x64}},{staging},{roles}", "target": "sm_90a"}
         ptx = compile_matmul(LinalgText(spec.mlir_text(made), "matmul"), until="ptx", **how).ptx
         return LATE_MEETING in ptx
 
     assert is_late(silu, 2048) and is_late(gelu, 1024) and is_late(gelu, 2048, tail="")
+    assert is_late(silu, 128, "", "256x128", " by=warpgroup")
     assert not is_late(gelu, 2048)
     assert not is_late(torch.relu, 256)
 
 
-def test_slopes_take_one_ex2_and_others_stay_exact() -> None:
-    """Of an element: GELU's has no reciprocal but in turns, that of its tanh form one. A density of
-    another width is no slope of GELU, and erf is then as exact as any."""
+def test_approximate_functions_of_an_element() -> None:
+    """GELU's slope has no reciprocal but in turns, that of its tanh form one. A density of another
+    width is no slope of GELU, and erf is then as exact as any. SiLU has none where
+    warpgroups share a tile and nothing is added to it."""
 
     def wider(acc: torch.Tensor) -> torch.Tensor:
         density = (2 * torch.pi) ** -0.5 * torch.exp(acc * acc * -0.6)
@@ -202,12 +212,18 @@ def test_slopes_take_one_ex2_and_others_stay_exact() -> None:
 
     of_gelu, of_tanh = (lambda acc, at=at: slopes(acc)[at] for at in (0, 1))
     made = [ptx_of(each, "hopper") for each in (of_gelu, of_tanh, wider)]
-    made.append(ptx_of(of_gelu, "hopper in turns"))
+    made += [ptx_of(each, "hopper in turns") for each in (of_gelu, silu)]
     counts = [
         [len(re.findall(rf"\b{name}\.approx", ptx)) // 32 for name in ("ex2", "rcp")]
         for ptx in made
     ]
-    assert counts == [[1, 0], [1, 1], [2, 1], [1, 1]]
+    assert counts == [[1, 0], [1, 1], [2, 1], [1, 1], [1, 1]]
+    for function, form, expected in (
+        (silu, "hopper shared", False),
+        (silu, "hopper", True),
+        (lambda acc: silu(acc) + 1, "hopper shared", True),
+    ):
+        assert ("rcp.approx" in ptx_of(function, form)) == expected
 
 
 @pytest.mark.sweep(2)
