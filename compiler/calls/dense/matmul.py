@@ -105,9 +105,10 @@ def matmul(
         gradients of weights; an epilogue is allowed.
     epilogue: a function (acc, *operands) of torch tensors that computes C from the accumulator,
         element by element, in the same kernel. acc is [..., m, n], f32 (s32 for integers), and the
-        result is rounded to the type of C. The function is traced once, so it must not depend on
-        values. If it returns a tuple, the first element is C and the others are further outputs of
-        their own types; matmul then returns a tuple, and takes one as `out`.
+        result is rounded to the type of C. The function is traced, not run, so it must not depend
+        on values; docs/python.md says when it is traced again. If it returns a tuple, the first
+        element is C and the others are further outputs of their own types; matmul then returns a
+        tuple, and takes one as `out`.
     math: the accuracy of functions of the epilogue such as tanh: "exact", as float32 code computes
         them, or "fast", within half a unit in the last place of C before rounding; by default fast
         if every output has 16 or 8 bits.

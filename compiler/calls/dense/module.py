@@ -249,7 +249,7 @@ def compile_module(
     named: must be empty; inputs are passed by position.
 
     Raises CompileError if torch cannot export the module, or if the compiler cannot compile it:
-    more than one product, ops that are not elementwise, inputs that are not matrices.
+    further products, ops that are not elementwise, inputs that are not matrices.
     """
     import torch
 
