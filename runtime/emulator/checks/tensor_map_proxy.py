@@ -16,6 +16,7 @@ from ..errors import Trap
 from ..interface import Cta, Warp
 from ..machine.events import Listener
 from ..ptx.addresses import GLOBAL_BASE
+from .races.clock import REACH
 
 
 class _Writer(NamedTuple):
@@ -51,14 +52,16 @@ class TensorMapProxy(Listener):
 
     def maps_released(self, warp: Warp, scope: str) -> None:
         """A release fence of this warp: its modifications so far."""
-        for address, writer in [*self._unreleased.items()]:
+        for address, writer in [*self._released.items(), *self._unreleased.items()]:
             if writer.cta is warp.cta and writer.warp == warp.index:
-                del self._unreleased[address]
-                self._released[address] = _writer(warp, scope)
+                self._unreleased.pop(address, None)
+                self._released[address] = _writer(warp, max(scope, writer.scope, key=_reach))
 
     def map_acquired(self, cta: Cta, address: int, data: bytes, scope: str) -> None:
         """An acquire fence on a map by a thread of the CTA, which sees these contents."""
-        self._acquired[cta.index, address] = data, scope
+        known, before = self._acquired.get((cta.index, address), (None, ""))
+        reach = max(scope, before, key=_reach) if known == data else scope
+        self._acquired[cta.index, address] = data, reach
 
     def map_used(self, cta: Cta, address: int, data: bytes) -> None:
         """Trap if a copy of the CTA would use a map in global memory that it may not see."""
@@ -82,6 +85,10 @@ class TensorMapProxy(Listener):
             )
         if writer := self._released.get(address):
             _check_scopes(cta, address, writer, scope)
+
+
+def _reach(scope: str) -> int:
+    return REACH[scope] if scope else -1
 
 
 def _writer(warp: Warp, scope: str = "") -> _Writer:

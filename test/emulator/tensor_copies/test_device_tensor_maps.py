@@ -199,6 +199,20 @@ def test_the_fences_of_a_map_reach_the_other_cta(made, released, acquired, clust
         assert np.array_equal(out[:512].reshape(16, 4, 8), expected(source))
 
 
+@pytest.mark.parametrize("twice", ["release", "acquire"])
+@pytest.mark.parametrize("first, second", [("cta", "gpu"), ("gpu", "cta")])
+def test_of_two_fences_the_wider_counts(twice, first, second):
+    source, out = tensor(7), np.zeros(520, np.uint16)
+    fences = {"release": RELEASE, "acquire": ACQUIRE}
+    one = fences[twice]
+    fences[twice] = one.replace("gpu", first) + one.replace("gpu", second)
+    build = "mov.u32 %r21, 1;" + IN_PLACE + fences["release"]
+    body = OF_ANOTHER.replace("BUILD", build) + fences["acquire"] + USE
+    params = [out, source, TensorMapArray([a_map(tensor(5))])]
+    launch(HEADER + body + "ret; }", "k", grid=2, block=32, params=params)
+    assert np.array_equal(out[:512].reshape(16, 4, 8), expected(source))
+
+
 def test_a_copy_by_plain_stores_needs_an_acquire_too():
     copy = """
       ld.shared.u32 %r9, [%r7]; cvt.u64.u32 %rd8, %r6; add.u64 %rd8, %rd2, %rd8;
