@@ -328,6 +328,33 @@ def test_other_bytes_are_no_tensor_map():
     assert read_map(b"TWM\0") is None
 
 
+OF_PIXELS = [
+    ("436304000800000028000000f000000090060000000000003f0000000400000005000000060000000100000040"
+     "04003fdf77410c1f000000",
+     {"dims": [64, 5, 6, 7, 2], "strides_bytes": [128, 640, 3840, 26880], "swizzle": "128B",
+      "element_strides": [1, 1, 2, 3, 1],
+      "im2col": {"lower": [-1, -2, -3], "upper": [1, 2, 3], "channels": 64, "pixels": 32}}),
+    ("334304000400000018000000a800000000000000000000001f0000000500000006000000010000000000000040"
+     "00001fffec150227000000",
+     {"dims": [32, 6, 7, 2], "strides_bytes": [64, 384, 2688], "swizzle": "64B",
+      "element_strides": [1, 1, 2, 1],
+      "im2col": {"lower": [-1, -20], "upper": [21, 2], "channels": 32, "pixels": 40}}),
+    ("2343040004000000240000000000000000000000000000001f0000000800000002000000000000000000000010"
+     "00001f18fcd00727000000",
+     {"dims": [32, 9, 3], "strides_bytes": [64, 576], "swizzle": "64B",
+      "element_strides": [1, 3, 1],
+      "im2col": {"lower": [-1000], "upper": [2000], "channels": 32, "pixels": 40}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("raw", "fields"), OF_PIXELS)
+def test_maps_of_pixels_are_read_in_the_format_of_the_hardware(raw, fields):
+    """As host programs of the CuTe DSL 4.8.1 encode them."""
+    address = (0x1000).to_bytes(8, "little")
+    found = read_map(address + bytes.fromhex(raw) + bytes(64))
+    assert found == {"address": 0x1000, "dtype": "float16", **fields}
+
+
 def test_maps_of_ragged_tensors_begin_before_theirs():
     memory, tensors = TensorMemory(), [torch.zeros(64), torch.zeros(64)[3:], torch.zeros(64)]
     for tensor in tensors:

@@ -19,7 +19,8 @@ TYPES = (
 """CUtensorMapDataType."""
 SWIZZLES = ("none", "32B", "64B", "128B", "128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B", "128B_ATOM_64B")
 FILLS = ("zero", "nan")
-HARDWARE_VERSION = 2
+HARDWARE_TILED, HARDWARE_IM2COL = 2, 3
+MAX_RANK = 5
 HARDWARE_TYPES = (0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 13, 14, 15, 11, 12)
 """By the hardware's number of a type, that of CUtensorMapDataType."""
 
@@ -108,21 +109,49 @@ def _of_im2col_call(raw: bytes) -> dict[str, Any]:
 
 
 def _of_hardware(raw: bytes) -> dict[str, Any] | None:
-    """Of the 128 bytes that the hardware reads: the address; a word with rank, type and swizzle;
-    strides in units of 16 bytes; and extents, steps and boxes, each less by one."""
+    """Of the 128 bytes that the hardware reads: the address; a word with mode, rank, type and
+    swizzle; strides in units of 16 bytes; and extents, steps and boxes, each less by one."""
     word = _number(raw, 8, 4)
     rank, kind, swizzle = (word >> 4 & 7) + 1, word >> 7 & 15, word >> 13 & 3
-    if word & 15 != HARDWARE_VERSION or rank > 5:
+    fields = {HARDWARE_TILED: _hardware_box, HARDWARE_IM2COL: _hardware_columns}.get(word & 15)
+    part = fields(raw, rank) if fields and rank <= MAX_RANK else None
+    if part is None:
         return None
     return {
         "address": _number(raw, 0, 8),
         "dtype": TYPES[HARDWARE_TYPES[kind]],
         "dims": [_number(raw, 32 + 4 * dim, 4) + 1 for dim in range(rank)],
         "strides_bytes": [_number(raw, 12 + 4 * dim, 4) << 4 for dim in range(rank - 1)],
-        "box": [raw[55 + dim] + 1 for dim in range(rank)],
-        "element_strides": [(_number(raw, 53, 2) >> 3 * dim & 7) + 1 for dim in range(rank)],
+        **part,
+        "element_strides": [(_number(raw, 52, 2) >> 3 * dim & 7) + 1 for dim in range(rank)],
         "swizzle": SWIZZLES[swizzle],
     }
+
+
+def _hardware_box(raw: bytes, rank: int) -> dict[str, Any]:
+    return {"box": [raw[55 + dim] + 1 for dim in range(rank)]}
+
+
+def _hardware_columns(raw: bytes, rank: int) -> dict[str, Any] | None:
+    """In im2col mode: channels and pixels, each less by one, and between them the corners, which
+    share 16 bits each."""
+    if rank < 3 or raw[54] or any(raw[62:64]):
+        return None
+    return {
+        "im2col": {
+            "lower": _corner(_number(raw, 56, 2), rank - 2),
+            "upper": _corner(_number(raw, 58, 2), rank - 2),
+            "channels": raw[55] + 1,
+            "pixels": _number(raw, 60, 2) + 1,
+        }
+    }
+
+
+def _corner(bits: int, count: int) -> list[int]:
+    """Numbers of 16 / count bits each, with signs."""
+    width = 16 // count
+    parts = [bits >> width * dim & (1 << width) - 1 for dim in range(count)]
+    return [part - (part >> width - 1 << width) for part in parts]
 
 
 def _number(raw: bytes, at: int, size: int) -> int:
