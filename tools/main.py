@@ -119,8 +119,7 @@ def _dispatch(words: list[str], isolate: bool) -> int:
 
 def _status_of(options: Any) -> int:
     """The exit status of a command. Code that it loads, such as a model's, must not end it: with 0
-    nobody would
-    know that the work was not done."""
+    nobody would know that the work was not done."""
     from ..dialects.errors import CompileError
     from .command_line.loaded_files import load_files
 

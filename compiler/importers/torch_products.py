@@ -106,8 +106,7 @@ def _grouped(*_: Any, **__: Any) -> Any:
 
 def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Any:
     """A linear layer on a stack of rows as a batched product that shares the weight. torch makes
-    one matrix
-    of all rows, by views."""
+    one matrix of all rows, by views."""
     if x.dim() not in (2, 3):
         rule = "the input of a layer must be a matrix or a stack of matrices"
         raise CompileError(f"{rule}, got {list(x.shape)}; reshape it before the call")

@@ -27,8 +27,8 @@ _ELSEWHERE = ("shared", "param", "local", "const")
 
 class Delays:
     """The delays of one launch. held: the warps that are held, and until which step of the
-    scheduler; asked: those
-    that are to be, once they have stopped; resume_at: the first of those steps."""
+    scheduler; asked: those that are to be, once they have stopped; resume_at: the first of those
+    steps."""
 
     def __init__(self, launch: Launch, chosen: list[int], rng: Random):
         self._rng = rng
@@ -41,9 +41,8 @@ class Delays:
 
     @classmethod
     def of(cls, launch: Launch) -> Delays | None:
-        """The delays of a launch, or None. They draw their own random numbers, so other kernels and
-        other
-        seeds, keep their order of events."""
+        """The delays of a launch, or None. They draw their own random numbers, so other kernels,
+        and other seeds, keep their order of events."""
         rng = Random(f"delays {launch.seed}")
         chance = rng.choice(CHANCES)
         chosen = [pc for pc in meeting_points(launch.program) if rng.random() < chance]
