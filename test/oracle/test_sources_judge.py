@@ -247,3 +247,11 @@ func.func @f(%a: tensor<3x2x5xbf16>, %b: tensor<4x5xbf16>) -> tensor<3x2x4xf32> 
     generator = np.random.default_rng(5)
     a, b = (generator.integers(-4, 5, shape).astype(float) for shape in ((3, 2, 5), (4, 5)))
     assert np.array_equal(Source(text, "f.mlir").evaluate([a, b]).middle, a @ b.T)
+
+
+def test_what_a_pass_left_is_no_source():
+    text = (
+        'func.func @f(%x: tensor<8x8xf32>) { "tile.matmul"(%x) : (tensor<8x8xf32>) -> () return }'
+    )
+    with pytest.raises(CompileError, match=r"f\.mlir: a source must be linalg on tensors, and not"):
+        Source(text, "f.mlir")

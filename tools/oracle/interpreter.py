@@ -236,7 +236,8 @@ def _parsed(text: str, name: str) -> Any:
     try:
         return ir.Module.parse(text)
     except ir.MLIRError as error:
-        raise CompileError(f"{name}: must be an MLIR module, got: {error}") from error
+        rule = "a source must be linalg on tensors, and not what a pass left"
+        raise CompileError(f"{name}: {rule}, got: {error}") from error
 
 
 def _only_function(module: Any, name: str) -> Any:
