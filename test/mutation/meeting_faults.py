@@ -19,7 +19,7 @@ MEETINGS = [
     ),
     Fault(
         "reaches: a copy that reduces is strong for atomic operations",
-        "        weak = (who < 0) & self.mixes(lines, home is None)\n",
+        "        weak = (who < 0) & self.mixes(lines, asynchronous)\n",
         "        weak = np.zeros(who.shape, bool)\n",
         ("test/emulator/races/test_mixed_proxies.py",),
     ),

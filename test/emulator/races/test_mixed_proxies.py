@@ -23,12 +23,13 @@ TEXT = """.version 8.8
 REDUCE = """cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%sums], [%r1], 16;
   cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"""
 ADD = "red.relaxed.gpu.global.add.u32 [%sums], 1;\n"
+LATE = "red.async.release.gpu.global.add.u32 [%sums], 1;\n"
 OF_ONE = "@%p1 bra OTHER;\n {one} ret;\nOTHER: {other}"
 
 
-def run(body: str, seed: int, grid: int = 1) -> int:
-    sums = np.zeros(4, np.uint32)
-    text = TEXT.replace("BODY", body)
+def run(body: str, seed: int, grid: int = 1, text: str = TEXT) -> int:
+    sums = np.zeros(8, np.uint32)
+    text = text.replace("BODY", body)
     launch(text, "k", grid=grid, block=32, params=[sums], seed=seed)
     return int(sums[0])
 
@@ -42,9 +43,21 @@ def test_a_copy_that_reduces_races_with_an_atomic_operation(seed):
 
 
 @pytest.mark.parametrize("seed", range(2))
+def test_it_races_with_a_reduction_that_comes_late_in_every_order(seed):
+    """`red.async` is made by the generic proxy, by nobody's thread."""
+    later = TEXT.replace("8.8", "9.1").replace("sm_90", "sm_100a")
+    with pytest.raises(Trap) as caught:
+        run(OF_ONE.format(one=REDUCE, other=LATE), seed, grid=2, text=later)
+    assert caught.value.category == "race"
+    assert run(OF_ONE.format(one=ADD, other=LATE), seed, grid=2, text=later) == 2
+
+
+@pytest.mark.parametrize("seed", range(2))
 def test_accesses_of_one_proxy_do_not_race(seed):
     assert run(REDUCE, seed, grid=2) == 2
     assert run(ADD, seed, grid=2) == 2
+    both = f"{ADD.strip()} {REDUCE.replace('%sums', '%sums+16')}"  # on one line
+    assert run(OF_ONE.format(one=both, other=ADD), seed, grid=2) == 2
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -122,5 +122,6 @@ class Actors:
                       asynchronous=not op.generic, together=NEVER)  # fmt: skip
         if strong and actor.asynchronous:
             self._reaches.copies.add(op.line)
+        if strong and self._reaches.copies:
             actor.reaches = self._reaches
         return actor

@@ -74,7 +74,8 @@ def unordered(
     if actor.reaches is not None:
         number = actor.domain.number if cluster is None else cluster
         marks = who, when & LINE_MASK
-        who = actor.reaches.weakened(marks, number, actor.when & LINE_MASK, actor.home)
+        line, copied = actor.when & LINE_MASK, actor.asynchronous
+        who = actor.reaches.weakened(marks, number, line, actor.home, copied)
     first = int(who.flat[0])
     if all_of(who == first):
         if first == 0 or (actor.strong and first < 0) or int(when.max()) < limit(row, abs(first)):

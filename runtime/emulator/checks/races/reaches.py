@@ -18,12 +18,14 @@ Home = tuple[int, int]
 
 class Reaches:
     """narrow: whether a strong access with a scope below .gpu has been made. copies: the PTX lines
-    of copies that reduce. _lines: by PTX line, how far its accesses reach, the farthest of a line.
-    _homes: by cluster number and component, the CTA whose accesses it marks."""
+    of copies that reduce; _threads: those of strong accesses by threads. _lines: by PTX line, how
+    far its accesses reach, the farthest of a line. _homes: by cluster number and component, the CTA
+    whose accesses it marks."""
 
     def __init__(self) -> None:
         self.narrow = False
         self.copies: set[int] = set()
+        self._threads: set[int] = set()
         self._lines: dict[int, int] = {}
         self._homes: dict[tuple[int, int], Home] = {}
 
@@ -32,8 +34,9 @@ class Reaches:
         self._homes[home[0], component] = home
 
     def note(self, line: int, scope: str) -> None:
-        """Notes that a strong access is made."""
+        """Notes that a thread makes a strong access."""
         reach = REACH[scope]
+        self._threads.add(line)
         if reach < ELSEWHERE or line in self._lines:
             self.narrow = True
             self._lines[line] = max(reach, self._lines.get(line, reach))
@@ -44,17 +47,24 @@ class Reaches:
         return self.narrow or bool(self.copies)
 
     def mixes(self, lines: np.ndarray | int, asynchronous: bool) -> np.ndarray:
-        """Which of the lines are of another proxy."""
-        return np.isin(lines, list(self.copies)) != asynchronous
+        """Which of the lines are of another proxy, and of no other one."""
+        if asynchronous:
+            return ~np.isin(lines, list(self.copies))
+        return np.isin(lines, list(self.copies - self._threads))
 
     def weakened(
-        self, marks: tuple[np.ndarray, np.ndarray], cluster: int, line: int, home: Home | None
+        self,
+        marks: tuple[np.ndarray, np.ndarray],
+        cluster: int,
+        line: int,
+        home: Home | None,
+        asynchronous: bool,
     ) -> np.ndarray:
         """The components of the marks, negative where they are strong for a strong access at a PTX
-        line by a warp in this CTA, or by a copy, which has no home. marks: the same for anybody,
-        and the PTX line of each."""
+        line by a warp in this CTA, or by an operation, which has no home. marks: the same for
+        anybody, and the PTX line of each."""
         who, lines = marks
-        weak = (who < 0) & self.mixes(lines, home is None)
+        weak = (who < 0) & self.mixes(lines, asynchronous)
         if home is None or not self.narrow:
             return np.where(weak, -who, who)
         for component in np.unique(-who[who < 0]).tolist():
