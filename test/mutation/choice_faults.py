@@ -213,6 +213,12 @@ TABLES = [
 
 FLOORS = [
     Fault(
+        "floors: an epilogue beside which MMAs of other warpgroups run is computed alone",
+        "    return stored_alone(problem, tile, target) * _computed_cycles(problem, tile, target)",
+        "    return _computed_cycles(problem, tile, target)",
+        ("test/compiler/schedule/test_schedule_search.py",),
+    ),
+    Fault(
         "floors: a part of a cluster takes all of K",
         "shared / parts, self._part_bytes[parts]\n",
         "shared / parts, self._part_bytes[1]\n",

@@ -39,6 +39,18 @@ FUNCTIONS = [
         (FAST,),
     ),
     Fault(
+        "fast functions: a share by powers takes along whatever it is multiplied by",
+        "        if number is not None and ABSORBED[0] <= abs(number) <= ABSORBED[1]:",
+        "        if number is not None:",
+        (FAST,),
+    ),
+    Fault(
+        "fast functions: a warpgroup that has a tile of its own has shares by powers, too",
+        "any((target.mma_warpgroups(*each) or 1) > 1 for each in sums)",
+        "bool(sums)",
+        (FAST,),
+    ),
+    Fault(
         "late-numbers: warpgroups that store by themselves have none",
         "sm.NamedBarrierOp | sm.PartBarrierOp):",
         "sm.NamedBarrierOp):",

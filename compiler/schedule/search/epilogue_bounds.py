@@ -20,12 +20,16 @@ from .stagings import stagings_of
 
 def least_computed_cycles(problem: Problem, tile: Schedule, target: Target) -> float:
     """Least cycles to compute a whole tile over all ways to store it."""
+    return stored_alone(problem, tile, target) * _computed_cycles(problem, tile, target)
+
+
+def _computed_cycles(problem: Problem, tile: Schedule, target: Target) -> float:
     return max(computed_cycles(problem, tile, target), code_cycles(problem, tile, target))
 
 
 def least_epilogue_cycles(problem: Problem, tile: Schedule, target: Target) -> float:
     """Cycles of the epilogue of a whole tile with the best store; infinite if there is none."""
-    cycles = least_computed_cycles(problem, tile, target)
+    cycles = _computed_cycles(problem, tile, target)
     cycles += figures(target).group_walk if problem.grouped == "m" else 0
     alone, least = stored_alone(problem, tile, target), math.inf
     beside = _epilogue_operand_cycles(problem, tile, target)

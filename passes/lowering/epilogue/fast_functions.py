@@ -39,6 +39,7 @@ from .normal_tails import NORMAL, density_of, share_of
 from .slopes import slope_of_gelu, with_its_slope
 from .special_functions import FAST_LOG_OVER_F, logarithm
 from .values import (
+    ABSORBED,
     LOG2_E,
     approximate,
     by_its_base,
@@ -147,8 +148,11 @@ class FastFunctions:
             return
         base, scale = scaled(w)
         number = constant_of(over)
-        made = self._logistic(op, base, -scale, 1.0 if number is None else number)
-        op.result.replace_all_uses_with(arith.mulf(over, made) if number is None else made)
+        if number is not None and ABSORBED[0] <= abs(number) <= ABSORBED[1]:
+            made = self._logistic(op, base, -scale, number)
+        else:
+            made = arith.mulf(over, self._logistic(op, base, -scale, 1.0))
+        op.result.replace_all_uses_with(made)
 
     def tanh(self, op: Any) -> None:
         """tanh(u): with its square if 1 - tanh(u)² is wanted, alone if nothing is added to 1."""

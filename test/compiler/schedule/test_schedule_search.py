@@ -34,7 +34,7 @@ PROBLEMS = {
     "two-outputs": {"m": 512, "n": 768, "k": 1024, "further": ("f32",)},
     "other-majors": {"m": 520, "n": 264, "k": 328, "a_major": "m", "b_major": "n"},
     "odd-columns": {"m": 923, "n": 321, "k": 4360},
-    "two-level": {"m": 900, "n": 1000, "k": 4096, "sums": "two-level"},
+    "two-level": {"m": 900, "n": 1000, "k": 96, "sums": "two-level", "epilogue_instructions": 6},
     "any-rows": {"m": 200, "n": 1024, "k": 4096, "dynamic_m": True, "least_m": 1, "most_m": 200},
     "few-columns": {"m": 4, "n": 3592, "k": 9464},
     "residual-inside-lines": {"m": 255, "n": 13264, "k": 200, "beside": ("bf16",)},

@@ -253,6 +253,20 @@ def test_gelus_of_other_factors_are_within_a_unit(
     assert ((got.double() - wanted).abs() <= unit(wanted, torch.bfloat16)).all()
 
 
+def test_shares_of_small_numbers_are_within_a_unit() -> None:
+    """With a small factor, the coefficients of a fit would leave the range of f32."""
+    numerator = 1e-25
+    x = torch.linspace(-9, 9, 4 * SIDE).reshape(-1, SIDE)
+
+    def epilogue(acc: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return (torch.full_like(acc, numerator) / (1 + torch.exp(-(acc + x)))).bfloat16()
+
+    zeros = torch.zeros(SIDE, 128, dtype=torch.bfloat16)
+    how = {"epilogue": epilogue, "operands": [x], **FORMS["hopper shared"]}
+    got, wanted = tilewright.matmul(zeros[: len(x)], zeros, **how), numerator * x.double().sigmoid()
+    assert ((got.double() - wanted).abs() <= unit(wanted, torch.bfloat16)).all()
+
+
 @pytest.mark.sweep(2)
 @pytest.mark.array(1, scale=[1e-6, 1e-3, 700.0, 1e6], form=["hopper", "hopper in turns"])
 def test_functions_of_small_and_large_scales_are_within_a_unit(form: str, scale: float) -> None:
