@@ -32,6 +32,45 @@ READS = [
         READ,
     ),
     Fault(
+        "module-reads: nobody looks at what methods of objects read",
+        "        elif code not in seen:\n",
+        "        elif code is kind:\n",
+        READ,
+    ),
+    Fault(
+        "module-reads: the environment is what it was",
+        "    if named & ENVIRONMENT:\n",
+        "    if named == ENVIRONMENT:\n",
+        READ,
+    ),
+    Fault(
+        "function-keys: a module's code may take random numbers, a clock or an iterator",
+        "        if not isinstance(value, ModuleType) and _is_changing(value):\n",
+        "        if value is read:\n",
+        READ,
+    ),
+    Fault(
+        "module-values: a module that is no part is what it was",
+        "    return own | _of_module(value) if is_module(value) else own\n",
+        "    return own\n",
+        READ,
+    ),
+    Fault(
+        "module-values: classes are what they were",
+        "    for each in classes_of_user(kind)[::-1]:\n",
+        "    for each in classes_of_user(kind)[:0]:\n",
+        READ,
+    ),
+    Fault(
+        "module-reads: what a module has itself is kept with its code",
+        "    if own or classes_of_user(kind):  # which may hold whole modules, or change\n"
+        "        return _read_by(kind, own, called)\n"
+        "    return _read_by_class(kind, called)\n",
+        "    return _KEPT(kind, own, called)\n\n\n_KEPT = functools.lru_cache(1024)("
+        "lambda *given: _read_by(*given))\n",
+        READ,
+    ),
+    Fault(
         "module-values: a set is what it was",
         "        return kind, *sorted(map(inner, value), key=repr)\n",
         "        return (kind,)\n",
@@ -39,26 +78,26 @@ READS = [
     ),
     Fault(
         "module-values: objects have no slots",
-        "    slots = _slots_of(kind) if is_of_user(kind.__module__) else ()\n",
-        "    slots = ()\n",
+        "_slots_of(kind) if hasattr(value, name)}\n",
+        "()}\n",
         READ,
     ),
     Fault(
         "module-values: a function has nothing from around it",
-        "        return code_of(value.__code__), *around_it\n",
-        "        return (code_of(value.__code__),)\n",
+        "        held = around(value) | _named(vars(value), names)\n",
+        "        held = _named(vars(value), names)\n",
         READ,
     ),
     Fault(
         "function-keys: an iterator gives the same each time",
-        "    if any(value is each for each in OPEN) or isinstance(value, Iterator):\n",
-        "    if any(value is each for each in OPEN):\n",
+        "    return is_open or isinstance(value, Iterator)\n",
+        "    return is_open\n",
         ("test/compiler/calls/test_function_keys.py",),
     ),
     Fault(
         "function-keys: random numbers and clocks are as other functions",
-        '    if made_in in CHANGING or made_in.startswith("numpy.random."):\n',
-        "    if made_in in CHANGING[:0]:\n",
+        '    is_open = made_in in CHANGING or made_in.startswith("numpy.random.")\n',
+        "    is_open = made_in in CHANGING[:0]\n",
         ("test/compiler/calls/test_function_keys.py",),
     ),
     Fault(

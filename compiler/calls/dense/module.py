@@ -37,6 +37,7 @@ from .module_form import (
     autocast_of,
     check_autocast,
     check_form,
+    check_reads,
     form_of,
     watch_of,
 )
@@ -259,6 +260,7 @@ def compile_module(
     _refuse_named("compile_module", named)
     check_options("compile_module", target=target, pipeline=pipeline, preset=preset, math=math)
     named_inputs(module, inputs)
+    check_reads(type_name(module), module)
     where = gpu_of(inputs[0]) if inputs else None
     chip = target or default_target(where)
 

@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....dialects.errors import CompileError
-from .module_reads import Outside, module_of, names_read_by, own_functions, read_by
+from ..kernels.function_keys import changing_read
+from .module_reads import Outside, module_of, names_read_by, own_code, read_by
 from .module_values import (
     ABSENT,
     SAME,
@@ -70,6 +71,20 @@ def form_of(module: torch.nn.Module) -> Form:
     """The form that a module has now."""
     names = names_read_by(module)
     return Form(names, _parts_of(module, names))
+
+
+def check_reads(where: str, module: torch.nn.Module) -> None:
+    """Raise CompileError where code gives something else each time, of which a kernel would keep
+    the first."""
+    names = names_read_by(module)
+    for each in module.modules():
+        for function in read_by(type(each), own_code(each), names).functions:
+            taken = is_of_user(function.__module__) and changing_read(function, each)
+            if taken:
+                rule = f"{where}: code must take no random numbers, no clock and no iterator"
+                place = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
+                cure = "give the number as an input or a buffer"
+                raise CompileError(f"{rule}, got {taken} in {function.__name__}; {cure}", place)
 
 
 def watch_of() -> Watch:
@@ -133,7 +148,7 @@ def _states_read_by(
     the type of what is made of numbers; layers of torch make none."""
     import torch
 
-    if any(is_of_user(type(each).__module__) or own_functions(each) for each in module.modules()):
+    if any(is_of_user(type(each).__module__) or own_code(each) for each in module.modules()):
         yield DEFAULT, torch.get_default_dtype
     for name in sorted(STATES & names):
         yield f"torch.{name}()", getattr(torch, name)
@@ -200,7 +215,7 @@ def _part(module: torch.nn.Module, names: frozenset[str]) -> Part:
 
 def _outside_of(module: torch.nn.Module, names: frozenset[str]) -> tuple[Outside, ...]:
     """What code of a module, without its parts, reads from around it."""
-    return read_by(type(module), own_functions(module), names).outside
+    return read_by(type(module), own_code(module), names).outside
 
 
 def _attributes(module: torch.nn.Module, names: frozenset[str]) -> dict[str, Any]:

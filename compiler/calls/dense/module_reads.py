@@ -11,11 +11,21 @@ function around it, and what `helper` reads. Code that reads attributes by names
 from __future__ import annotations
 
 import functools
+import os
+import sys
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .module_values import ABSENT, around, is_of_user
+from .module_values import (
+    ABSENT,
+    UNNAMED,
+    around,
+    classes_of_user,
+    is_module,
+    is_of_user,
+    wrapped_by,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -25,6 +35,13 @@ CALLS_MOST = 3
 BY_ANY_NAME = frozenset({"getattr", "vars", "__dict__"})
 """What reads attributes that code does not name."""
 CALLED = frozenset(["forward"])
+ENVIRONMENT = frozenset({"environ", "getenv"})
+COLLECTIONS_MOST = 2
+"""How deep code is looked for in collections."""
+
+
+Code = FunctionType | type
+"""Functions, and classes with methods."""
 
 
 class Outside(NamedTuple):
@@ -41,49 +58,87 @@ class Outside(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """The names of attributes that the code of a module may read, and what it reads outside."""
+    """The names of attributes that the code of a module may read, what it reads outside, and the
+    functions that this code is."""
 
     names: frozenset[str]
     outside: tuple[Outside, ...]
+    functions: tuple[FunctionType, ...]
 
 
 def names_read_by(module: torch.nn.Module) -> frozenset[str]:
     """The names of attributes that code of a module and its parts may read, which may call methods
     of each other."""
-    import torch
-
-    kinds = {(type(each), own_functions(each)) for each in module.modules()}
+    kinds = {(type(each), own_code(each)) for each in module.modules()}
     names = CALLED
     for _ in range(CALLS_MOST):
         names |= {name for each in kinds for name in read_by(*each, names).names}
     if names & BY_ANY_NAME:
         names |= {name for each in module.modules() for name in vars(each)}
     # Of torch's own attributes a kernel knows what is to be known, and its tables are read apart.
-    return names - {*vars(torch.nn.Module())}
+    return names - _of_torch()
 
 
 def reads_mode(module: torch.nn.Module) -> bool:
     """Whether a module's own code reads its mode, as that of Dropout and BatchNorm does."""
-    return "training" in read_by(type(module), own_functions(module), CALLED).names
+    return "training" in read_by(type(module), own_code(module), CALLED).names
 
 
-def own_functions(module: torch.nn.Module) -> tuple[FunctionType, ...]:
-    """Functions that a module has itself, as a forward of its own."""
-    found = map(function_of, vars(module).values())
-    return tuple(each for each in found if each is not None)
+def own_code(module: torch.nn.Module) -> tuple[Code, ...]:
+    """Functions that a module has itself, as a forward of its own, and classes of its objects."""
+    own = (value for name, value in vars(module).items() if name not in _of_torch())
+    return tuple(dict.fromkeys(each for value in own for each in _code_in(value)))
+
+
+@functools.cache
+def _of_torch() -> frozenset[str]:
+    """Names of what every module has."""
+    import torch
+
+    return frozenset(vars(torch.nn.Module()))
+
+
+def _code_in(value: Any, depth: int = COLLECTIONS_MOST) -> Iterator[Code]:
+    """Functions and the user's classes that a value is, has or is of."""
+    function, within = function_of(value), wrapped_by(value)
+    kind = value if isinstance(value, type) else type(value)
+    if function is not None:
+        yield function
+    elif classes_of_user(kind) or is_module(value):
+        yield kind
+    if within is None and isinstance(value, list | tuple | dict):
+        within = tuple(value.values()) if isinstance(value, dict) else tuple(value)
+    for each in within if within and depth else ():
+        yield from _code_in(each, depth - 1)
+
+
+def read_by(kind: type, own: tuple[Code, ...], called: frozenset[str]) -> Reads:
+    """Of the methods of a class that are called, of what these call of it and of the user's own
+    functions, and of functions and objects that a module of it has itself."""
+    if own or classes_of_user(kind):  # which may hold whole modules, or change
+        return _read_by(kind, own, called)
+    return _read_by_class(kind, called)
 
 
 @functools.lru_cache(1024)
-def read_by(kind: type, own: tuple[FunctionType, ...], called: frozenset[str]) -> Reads:
-    """Of the methods of a class that are called, of what these call of it and of the user's own
-    functions, and of functions that a module of it has itself."""
-    import torch
+def _read_by_class(kind: type, called: frozenset[str]) -> Reads:
+    return _read_by(kind, (), called)
 
-    classes = [each for each in kind.__mro__ if each not in torch.nn.Module.__mro__]
-    methods = [pair for made in classes for pair in vars(made).items()]
-    left = [function_of(each) for name, each in methods if name in called]
-    left += own
-    names, outside, seen = set[str](), list[Outside](), set[FunctionType]()
+
+def _read_by(kind: type, own: tuple[Code, ...], called: frozenset[str]) -> Reads:
+    methods, left = list[tuple[str, Any]](), list[FunctionType | None]()
+    names, outside, seen = set[str](), list[Outside](), set[Code]()
+
+    def add(code: Code) -> None:
+        if isinstance(code, FunctionType):
+            left.append(code)
+        elif code not in seen:
+            seen.add(code)
+            methods.extend(_methods_of(code))
+            left.extend(_called(code, called))
+
+    for each in (kind, *own):
+        add(each)
     while left:
         function = left.pop()
         if function is None or function in seen:
@@ -95,9 +150,25 @@ def read_by(kind: type, own: tuple[FunctionType, ...], called: frozenset[str]) -
         if is_of_user(function.__module__):
             found = [*_outside(function, named)]
             outside += found
-            values = [each.value() for each in found]
-            left += [function_of(each) for each in values if is_of_user(module_of(each))]
-    return Reads(frozenset(names), tuple(outside))
+            for code in (code for each in found for code in _code_in(each.value())):
+                if is_of_user(code.__module__) or isinstance(code, type):
+                    add(code)
+    functions = tuple(each for each in seen if isinstance(each, FunctionType))
+    return Reads(frozenset(names), tuple(outside), functions)
+
+
+def _methods_of(kind: type) -> list[tuple[str, Any]]:
+    import torch
+
+    classes = [each for each in kind.__mro__ if each not in torch.nn.Module.__mro__]
+    return [pair for made in classes for pair in vars(made).items()]
+
+
+def _called(kind: type, called: frozenset[str]) -> Iterator[FunctionType | None]:
+    """Methods of a class that are called, also by what is no name."""
+    yield from (function_of(each) for name, each in _methods_of(kind) if name in called)
+    for made in classes_of_user(kind):
+        yield from (function_of(each) for name, each in vars(made).items() if name in UNNAMED)
 
 
 def _outside(function: FunctionType, named: set[str]) -> Iterator[Outside]:
@@ -110,9 +181,20 @@ def _outside(function: FunctionType, named: set[str]) -> Iterator[Outside]:
             inner = vars(space[name])
             for each in sorted(named & inner.keys()):
                 yield Outside(f"the global {name}.{each}", each, functools.partial(_same, inner))
+    if named & ENVIRONMENT:
+        for key in sorted(filter(_is_text, function.__code__.co_consts)):
+            yield Outside(f"the environment's {key}", key, _environment)
     for name in sorted(around(function)):
         where = functools.partial(around, function)
         yield Outside(f"{name} around {function.__name__}", name, where)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _environment() -> dict[str, Any]:
+    return {sys.intern(name): sys.intern(value) for name, value in os.environ.items()}
 
 
 def _same(space: dict[str, Any]) -> dict[str, Any]:
@@ -120,8 +202,9 @@ def _same(space: dict[str, Any]) -> dict[str, Any]:
 
 
 def function_of(value: Any) -> FunctionType | None:
-    """The function that a method or property is; None for what is none."""
-    value = getattr(value, "fget", getattr(value, "__func__", value))
+    """The function that a method, a property or a cached function is; None for what is none."""
+    within = wrapped_by(value)
+    value = within[0] if within and not isinstance(value, functools.partial) else value
     return value if isinstance(value, FunctionType) else None
 
 

@@ -8,7 +8,7 @@ Where a watch says no, the form says whether it matters, and why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Watch:
         self._kinds: list[tuple[Any, type]] = []
         self._empty: list[dict[Any, Any]] = []
         self._keys: list[tuple[dict[Any, Any], list[Any]]] = []
-        self._cells: list[tuple[dict[Any, Any], Any, Any]] = []
+        self._cells: list[tuple[Mapping[Any, Any], Any, Any]] = []
         self._lists: list[tuple[list[Any], list[Any]]] = []
         self._tensors: list[tuple[torch.Tensor, int]] = []
         self._of_classes: list[tuple[type, str, Any]] = []
@@ -79,7 +79,7 @@ class Watch:
         else:
             self._empty.append(held)
 
-    def watch(self, held: dict[Any, Any], keys: Iterable[Any]) -> None:
+    def watch(self, held: Mapping[Any, Any], keys: Iterable[Any]) -> None:
         """Watch that a dictionary keeps the same objects, or none, for some of its keys."""
         self._cells += [(held, key, held.get(key, ABSENT)) for key in keys]
 

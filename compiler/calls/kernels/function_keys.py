@@ -254,17 +254,39 @@ def _paths(code: CodeType) -> Iterator[Path]:
 def _check_named(value: Any) -> None:
     """Raise UnknownReads of what reads what code does not name, or gives another result each time:
     iterators, random numbers, clocks, states of torch."""
-    if any(value is each for each in OPEN) or isinstance(value, Iterator):
+    if any(value is each for each in OPEN) or _is_changing(value):
         raise UnknownReads
-    made_in = value.__name__ if isinstance(value, ModuleType) else _made_in(value)
-    if made_in in CHANGING or made_in.startswith("numpy.random."):
+    if _made_in(value).startswith("torch") and getattr(value, "__name__", "") in STATES:
         raise UnknownReads
-    if made_in.startswith("torch") and getattr(value, "__name__", "") in STATES:
-        raise UnknownReads
+
+
+def _is_changing(value: Any) -> bool:
+    """Whether a value gives something else each time: iterators, random numbers, clocks."""
+    made_in = _made_in(value)
+    is_open = made_in in CHANGING or made_in.startswith("numpy.random.")
+    return is_open or isinstance(value, Iterator)
+
+
+def changing_read(function: FunctionType, owner: Any) -> str | None:
+    """What a function, as a method of an object, reads that gives something else each time."""
+    read = _what_is_read(function.__code__)
+    around = _surroundings(function, owner)
+    for path in (*read.outside, *read.locals):
+        found = around if path.kind == "local" else function.__globals__
+        value = sys.modules.get(path.name) if path.kind == "module" else found.get(path.name)
+        for name in path.attributes:
+            if isinstance(value, Iterator):
+                break
+            value = _attribute(value, name)
+        if not isinstance(value, ModuleType) and _is_changing(value):
+            return ".".join((path.name, *path.attributes))
+    return None
 
 
 def _made_in(value: Any) -> str:
     """The name of the module in which a function was made, or the class of a method's object."""
+    if isinstance(value, ModuleType):
+        return value.__name__
     if not callable(value):
         return ""
     owner = _attribute(value, "__self__")

@@ -2,9 +2,15 @@
 
 import copy
 import functools
+import gc
+import os
+import random
 import re
 import sys
+import time
+import weakref
 from collections import deque
+from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -30,6 +36,41 @@ class Slotted:
         self.value, self.unread = 1.0, 0
 
 
+class Options(dict):
+    """A dictionary that has its items as attributes, and KeyError for others."""
+
+    __getattr__ = dict.__getitem__
+
+    def __deepcopy__(self, memo):
+        return Options(self)
+
+
+class Kind:
+    number, of_method = 1.0, 1.0
+
+    def __init__(self):
+        self.held, self.got = 1.0, {"a": 1.0}
+
+    def __call__(self, value):
+        return value * self.held * type(self).of_method
+
+    def __getitem__(self, name):
+        return self.got[name]
+
+
+ROOM = ContextVar("ROOM", default=1.0)
+LEAKY, WEAKLY = torch.nn.LeakyReLU(1.0), Kind()
+ANY_KIND = "(kind|weak|the global Kind) must be "
+os.environ["TILEWRIGHT_TEST_SCALE"] = "1"
+
+
+def of_objects(self, value):
+    """What objects, classes, modules that are no parts, and the environment make of a value."""
+    value = self.kind(value) * Kind.number * self.kind["a"] * self.options.scale
+    value = LEAKY(self.hooked[0](value)) * ROOM.get() * self.weak().held * self.deep[0][0][0][0][0]
+    return value * float(os.environ.get("TILEWRIGHT_TEST_SCALE", "2"))
+
+
 def same(value):
     return value
 
@@ -42,7 +83,7 @@ def around(cell):
     def forward(self, x, factor=1.0):
         found = same(self.layer(x)) * factor * cell[0] * CONFIG["scale"]
         found = found * self.queue[0] * max(self.kinds) * self.space.value * self.slotted.value
-        found = self.scaled(found) * float(self.array[0]) * self.of_class[0]
+        found = of_objects(self, self.scaled(found)) * float(self.array[0]) * self.of_class[0]
         return found * getattr(self, "hid" + "den") * (1.0 if torch.is_grad_enabled() else 2.0)
 
     return forward
@@ -69,6 +110,8 @@ class Reading(torch.nn.Module):
         self.space, self.slotted = SimpleNamespace(value=1.0), Slotted()
         self.scaled = functools.partial(torch.mul, other=1.0)
         self.array, self.hidden = np.array([1.0]), 1.0
+        self.kind, self.options, self.deep = Kind(), Options(scale=1.0), [[[[[1.0]]]]]
+        self.hooked, self.weak = [torch.nn.LeakyReLU(1.0)], weakref.ref(WEAKLY)
         self.requires_grad_(False)
 
 
@@ -93,6 +136,12 @@ CHANGES = [
     (lambda m: m.scaled.keywords.update(other=2.0), "scaled must be ('partial', <"),
     (lambda m: m.array.fill(2.0), "array must be ('ndarray', 'float64', "),
     (lambda m: setattr(m, "hidden", 2.0), "hidden must be 1.0, * 2.0"),
+    (lambda m: setattr(m.kind, "held", 2.0), "kind must be (<"),
+    (lambda m: m.kind.got.update(a=2.0), "kind must be (<"),
+    (lambda m: m.options.update(scale=2.0), "options must be ('dict', ('scale', 1.0)), *"),
+    (lambda m: setattr(m.hooked[0], "negative_slope", 2.0), "hooked must be ('list', (LeakyReLU"),
+    (lambda m: m.hooked[0].register_forward_hook(print), "hooked must be ('list', (LeakyReLU"),
+    (lambda m: m.deep[0][0][0][0].append(2.0), "deep must be ('list', ('list', "),
 ]
 
 
@@ -116,7 +165,63 @@ OUTSIDE = [
     (HERE, "CONFIG", {"scale": 2.0}, r"the global CONFIG must be \('dict', \('scale', 1.0\)\)"),
     (HERE, "same", negated, "the global same must be the same function, .* another function"),
     (Reading.forward.__closure__[0].cell_contents, "__defaults__", (2.0,), "forward must be the"),
+    (Kind, "number", 2.0, ANY_KIND),
+    (Kind, "of_method", 2.0, ANY_KIND),
+    (Kind, "__getitem__", lambda self, name: 2.0, ANY_KIND),
+    (WEAKLY, "held", 2.0, "weak must be "),
+    (LEAKY, "negative_slope", 2.0, "the global LEAKY must be "),
+    (same, "__code__", negated.__code__, "the global same must be the same function"),
 ]
+
+
+def test_the_environment_and_the_context_may_not_change_where_they_are_read(kernel, monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_TEST_OTHER", "2")
+    assert kernel(X).equal(kernel.module(X))
+    token = ROOM.set(2.0)
+    with pytest.raises(CompileError, match="the global ROOM must be "):
+        kernel(X)
+    ROOM.reset(token)
+    monkeypatch.setenv("TILEWRIGHT_TEST_SCALE", "2")
+    with pytest.raises(CompileError, match="the environment's TILEWRIGHT_TEST_SCALE must be '1', "):
+        kernel(X)
+
+
+class Changing(torch.nn.Module):
+    """One whose code reads what gives something else each time."""
+
+    def __init__(self, forward):
+        super().__init__()
+        self.layer, self.numbers = torch.nn.Linear(DEPTH, COLUMNS, dtype=BF16), random.Random(1)
+        type(self).forward, self.counted = forward, iter([1.0, 2.0])
+
+
+def test_what_gives_something_else_each_time_is_refused():
+    taken = {
+        "random.random": lambda self, x: self.layer(x) * random.random(),
+        "np.random.rand": lambda self, x: self.layer(x) * float(np.random.rand()),
+        "self.numbers.random": lambda self, x: self.layer(x) * self.numbers.random(),
+        "time.time": lambda self, x: self.layer(x) * time.time(),
+        "self.counted": lambda self, x: self.layer(x) * next(self.counted),
+    }
+    for name, forward in taken.items():
+        with pytest.raises(CompileError, match=f"must take no random .* got {name} in <lambda>"):
+            compile_module(Changing(forward), X)
+
+
+def test_a_function_around_a_function_is_what_it_was():
+    module = Reading()
+    module.layer.forward = passed_on(passed_on(module.layer.forward))
+    module_form.check_form("", module, module_form.form_of(module), module_form.watch_of())
+
+
+def test_nothing_holds_a_module_that_was_compiled_with_a_forward_of_its_own():
+    module = Reading()
+    module.layer.forward = functools.partial(torch.nn.Linear.forward, module.layer)
+    module_form.form_of(module)
+    last = weakref.ref(module)
+    del module
+    gc.collect()
+    assert last() is None
 
 
 @pytest.mark.parametrize(("owner", "name", "value", "rule"), OUTSIDE)
