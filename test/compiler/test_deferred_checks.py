@@ -192,6 +192,15 @@ def test_both_are_waited_for_and_raise():
     assert ended == ["python", "native"]
 
 
+@pytest.fixture
+def interrupts():
+    """A process that a terminal can interrupt: what a shell runs behind has SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_comes_behind_native_code():
     """Whose memory is freed then."""
     ended = []
